@@ -1,0 +1,230 @@
+"""System checks: what a host's models, settings or database would trip over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from django.apps import AppConfig, apps
+from django.core import checks
+from django.core.exceptions import FieldDoesNotExist
+from django.db import connections, models
+
+from solid_runs.columns import LIFECYCLE, columns_of, facts
+from solid_runs.conf import DEFAULTS, configured
+from solid_runs.mixin import AgentRunMixin
+from solid_runs.models import GeneratorAgentRun, PlatformAgentRun
+from solid_runs.querysets import RunQuerySet
+from solid_runs.subjects import model_for
+
+TAG = "solid_runs"
+
+
+def register_all() -> None:
+    checks.register(check_settings, TAG)
+    checks.register(check_models, TAG)
+    checks.register(check_databases, checks.Tags.database)
+
+
+def run_models(app_configs: Sequence[AppConfig] | None = None) -> Iterator[type[AgentRunMixin]]:
+    for config in apps.get_app_configs() if app_configs is None else app_configs:
+        for model in config.get_models():
+            if issubclass(model, AgentRunMixin):
+                yield model
+
+
+def check_settings(
+    *, app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> list[checks.CheckMessage]:
+    problems: list[checks.CheckMessage] = [
+        checks.Warning(
+            f"SOLID_RUNS has the unknown key {key!r}.",
+            hint=f"Known keys are {', '.join(sorted(DEFAULTS))}.",
+            id="solid_runs.W001",
+        )
+        for key in configured()
+        if key not in DEFAULTS
+    ]
+    subjects = configured().get("SUBJECTS") or {}
+    problems += [
+        checks.Warning(
+            f"SOLID_RUNS['SUBJECTS'][{name!r}] names no model: {label!r}.",
+            hint="Write the label of an installed model, such as 'library.Document'.",
+            id="solid_runs.W002",
+        )
+        for name, label in subjects.items()
+        if model_for(name) is None
+    ]
+    for nouns in ("ADJECTIVES", "NOUNS"):
+        words = configured().get(nouns)
+        if words is not None and (isinstance(words, str) or not words):
+            problems.append(
+                checks.Error(
+                    f"SOLID_RUNS[{nouns!r}] must be a list of words.",
+                    hint="Leave the key out for the words that the package brings.",
+                    id="solid_runs.E003",
+                )
+            )
+    return problems
+
+
+def check_models(
+    *, app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> list[checks.CheckMessage]:
+    return [
+        problem
+        for model in run_models(app_configs)
+        for check in (
+            _log_column,
+            _unmanaged,
+            _one_table,
+            _default_manager,
+            _shadowed_names,
+        )
+        for problem in check(model)
+    ]
+
+
+def _log_column(model: type[AgentRunMixin]) -> Iterable[checks.CheckMessage]:
+    try:
+        field = model._meta.get_field(model.events_column)
+    except FieldDoesNotExist:
+        yield checks.Error(
+            f"events_column is {model.events_column!r}, but the model has no such field.",
+            hint="Set events_column to the name of the field that holds the event log.",
+            obj=model,
+            id="solid_runs.E010",
+        )
+        return
+    if not isinstance(field, models.JSONField):
+        yield checks.Error(
+            f"The event log {field.name!r} is a {type(field).__name__}, not a JSON field.",
+            hint="Declare it as solid_runs.fields.RunJSONField, which reads json, jsonb and text.",
+            obj=model,
+            id="solid_runs.E011",
+        )
+
+
+def _unmanaged(model: type[AgentRunMixin]) -> Iterable[checks.CheckMessage]:
+    if issubclass(model, (PlatformAgentRun, GeneratorAgentRun)) and model._meta.managed:
+        shape = next(s for s in (PlatformAgentRun, GeneratorAgentRun) if issubclass(model, s))
+        yield checks.Error(
+            f"{shape.__name__} describes a table that Rails made, but migrations would create it.",
+            hint=(
+                f"Write 'class Meta({shape.__name__}.Meta):' with 'managed = False' in it. For a "
+                f"table of your own, inherit from AbstractAgentRun."
+            ),
+            obj=model,
+            id="solid_runs.E012",
+        )
+
+
+def _one_table(model: type[AgentRunMixin]) -> Iterable[checks.CheckMessage]:
+    columns = columns_of(model)
+    names = {field.name for field in model._meta.concrete_fields}
+    if "status" not in names:
+        yield checks.Error(
+            "The model has no field 'status'.",
+            hint="Add status = RunStatusField(store='name'), or store='integer'.",
+            obj=model,
+            id="solid_runs.E013",
+        )
+        return
+    apart = [name for name in (*LIFECYCLE, columns.log_name) if name in names - {*columns.fields}]
+    if apart:
+        yield checks.Error(
+            f"The columns of the lifecycle are spread over two tables: {', '.join(apart)} are "
+            f"not in that of {columns.owner.__name__}, which holds the status.",
+            hint="A transition is one UPDATE; move them to the model that has the status.",
+            obj=model,
+            id="solid_runs.E014",
+        )
+
+
+def _default_manager(model: type[AgentRunMixin]) -> Iterable[checks.CheckMessage]:
+    if not isinstance(model._default_manager.all(), RunQuerySet):
+        yield checks.Warning(
+            "The default manager is not one of runs, so recent(), today() and the others are "
+            "missing from it.",
+            hint="Use RunQuerySet.as_manager(), or a manager made from a subclass of RunQuerySet.",
+            obj=model,
+            id="solid_runs.W015",
+        )
+
+
+PUBLIC = {
+    name
+    for base in (AgentRunMixin, models.Model)
+    for name, member in vars(base).items()
+    if not name.startswith("_") and (callable(member) or isinstance(member, (property, classmethod)))
+} - {"pk"}
+"""What a field of the same name would hide."""
+
+
+def _shadowed_names(model: type[AgentRunMixin]) -> Iterable[checks.CheckMessage]:
+    for field in model._meta.local_fields:
+        if field.name in PUBLIC:
+            yield checks.Error(
+                f"The field {field.name!r} hides a member of the run model of that name.",
+                hint=f"Name the field otherwise and keep the column: db_column={field.column!r}.",
+                obj=model,
+                id="solid_runs.E016",
+            )
+
+
+def check_databases(
+    *,
+    app_configs: Sequence[AppConfig] | None,
+    databases: Sequence[str] | None = None,
+    **kwargs: Any,
+) -> list[checks.CheckMessage]:
+    """What only the database knows; run by ``manage.py check --database default``."""
+    problems: list[checks.CheckMessage] = []
+    for alias in databases or ():
+        connection = connections[alias]
+        if connection.vendor == "mysql":
+            problems += _strict_mode(connection)
+            for model in run_models(app_configs):
+                problems += _four_byte_text(model, connection)
+        if connection.vendor == "sqlite":
+            problems += _immediate(connection)
+    return problems
+
+
+def _strict_mode(connection: Any) -> Iterable[checks.CheckMessage]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@sql_mode")
+        (modes,) = cursor.fetchone()
+    if not {"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"} & set(modes.split(",")):
+        yield checks.Warning(
+            f"The database {connection.alias!r} is not in strict mode: it cuts what is too long "
+            f"without a word.",
+            hint="Add 'sql_mode': 'STRICT_TRANS_TABLES' to its OPTIONS, or set it on the server.",
+            id="solid_runs.W020",
+        )
+
+
+def _four_byte_text(model: type[AgentRunMixin], connection: Any) -> Iterable[checks.CheckMessage]:
+    narrow = [
+        field.column
+        for field in model._meta.local_concrete_fields
+        if facts(field, connection).bmp_only
+    ]
+    if narrow:
+        yield checks.Warning(
+            f"{', '.join(narrow)} in {model._meta.db_table!r} hold no characters of four bytes, "
+            f"such as emoji: each is stored as U+FFFD.",
+            hint="ALTER TABLE … CONVERT TO CHARACTER SET utf8mb4.",
+            obj=model,
+            id="solid_runs.W021",
+        )
+
+
+def _immediate(connection: Any) -> Iterable[checks.CheckMessage]:
+    if getattr(connection, "transaction_mode", None) not in ("IMMEDIATE", "EXCLUSIVE"):
+        yield checks.Info(
+            f"Transactions on the SQLite database {connection.alias!r} begin DEFERRED: one that "
+            f"reads before it writes fails with 'database is locked' when another writes.",
+            hint="Add 'transaction_mode': 'IMMEDIATE' to its OPTIONS.",
+            id="solid_runs.I022",
+        )

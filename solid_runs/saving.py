@@ -1,0 +1,124 @@
+"""What save() writes of a run that has a row: never its log, and its status only by the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from django.db import models, transaction
+
+from solid_runs.columns import OPTIONAL, RunColumns
+from solid_runs.exceptions import StaleRun
+from solid_runs.fields import LOADED
+from solid_runs.statuses import MOVES, RunStatus
+from solid_runs.transitions import announce, new_trace_id, rows_of
+
+if TYPE_CHECKING:
+    from solid_runs.mixin import AgentRunMixin
+
+
+def has_row(run: models.Model, using: str | None) -> bool:
+    """Whether a save to ``using`` overwrites the row that this copy came from.
+
+    ``run.pk = None; run.save()``, the idiom for a clone, and a copy to another database do not.
+    """
+    return not run._state.adding and run.pk is not None and using in (None, run._state.db)
+
+
+def prepare(run: AgentRunMixin, columns: RunColumns, using: str) -> set[str]:
+    """Make what the run says storable and give it a trace id; the names of what that changed."""
+    changed = set()
+    if "trace_id" in columns and run.__dict__.get("trace_id", "") is None:
+        run.trace_id = new_trace_id()
+        changed.add("trace_id")
+    said = {
+        name: value
+        for name in OPTIONAL
+        if isinstance(value := run.__dict__.get(name), str) and name in columns
+    }
+    for name, value in columns.storable(said, using).items():
+        if value != said[name]:
+            setattr(run, name, value)
+    return changed
+
+
+def save_existing(
+    run: AgentRunMixin,
+    columns: RunColumns,
+    using: str,
+    update_fields: Iterable[str] | None,
+    save: Callable[[list[str]], None],
+) -> None:
+    """Write the loaded fields without the log; a changed status as a conditional UPDATE first.
+
+    StaleRun is raised outside the transaction, and nothing is written then.
+    """
+    healed = prepare(run, columns, using)
+    names = _loaded_fields(run) if update_fields is None else _named(run, columns, update_fields)
+    if names and update_fields is not None:
+        names |= healed | _moving_timestamps(run)
+    names.discard(columns.log.name)
+    target = run.__dict__.get("status")
+    read = getattr(run._state, LOADED, UNREAD)
+    if "status" not in names or read == target:
+        save(sorted(names - {"status"}))
+        return
+    if read is UNREAD:
+        why = f"its status was set to {target!r} without ever having been read."
+        raise StaleRun(type(run), run.pk, read=None, assigned=target, why=why)
+    if not isinstance(target, RunStatus) or read not in MOVES[target]:
+        why = f"its status may not go from {read!s} to {target!s}."
+        raise StaleRun(type(run), run.pk, read=read, assigned=target, why=why)
+    with transaction.atomic(using=using):
+        rows = rows_of(run, columns, using).filter(status__in=[read])
+        moved = rows.update(status=target) > 0
+        if moved:
+            # The row is locked now, so writing the status again with the rest changes nothing,
+            # and receivers of post_save are told of it.
+            save(sorted(names))
+            announce(run, read, target, columns, using)
+    if not moved:
+        why = f"its status is no longer {read!s}, which this copy had read."
+        raise StaleRun(type(run), run.pk, read=read, assigned=target, why=why)
+
+
+UNREAD = object()
+
+
+def _loaded_fields(run: models.Model) -> set[str]:
+    deferred = run.get_deferred_fields()
+    keys = {field.name for field in run._meta.pk_fields}
+    return {
+        field.name
+        for field in run._meta.concrete_fields
+        if not field.primary_key
+        and field.name not in keys
+        and not field.generated
+        and field.attname not in deferred
+    }
+
+
+def _named(run: models.Model, columns: RunColumns, update_fields: Iterable[str]) -> set[str]:
+    names = set(update_fields)
+    log = columns.log
+    if names & {log.name, log.attname}:
+        raise ValueError(
+            f"save() never writes the event log of a run that has a row; leave {log.name!r} out "
+            f"of update_fields and use append_event() or add_log()."
+        )
+    # total_tokens and instructions_digest are computed; their columns go by other names.
+    aliases = {
+        "total_tokens": "reported_total_tokens",
+        "instructions_digest": "stored_instructions_digest",
+    }
+    fields = {field.name for field in run._meta.fields}
+    return {aliases[name] if name in aliases and name not in fields else name for name in names}
+
+
+def _moving_timestamps(run: models.Model) -> set[str]:
+    """``updated_at`` moves with every save, as Rails has it."""
+    return {
+        field.name
+        for field in run._meta.concrete_fields
+        if field.name == "updated_at" and getattr(field, "auto_now", False)
+    }

@@ -1,0 +1,39 @@
+"""What lists and the API show of a run at a glance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from solid_runs.mixin import AgentRunMixin
+
+INPUT_PREVIEW = 100
+OUTPUT_PREVIEW = 200
+INSTRUCTIONS_PREVIEW = 120
+DEFAULT_ACTION = "ask"
+
+
+def preview(text: str | None, limit: int) -> str | None:
+    """At most ``limit`` characters, the closing ``...`` of a cut text included."""
+    if text is None or len(text) <= limit:
+        return text
+    return text[: limit - 3] + "..."
+
+
+def summarise(run: AgentRunMixin) -> dict[str, Any]:
+    return {
+        "id": run.pk,
+        "status": str(run.status),
+        "input_preview": preview(run.input_prompt, INPUT_PREVIEW),
+        "output_preview": preview(run.output, OUTPUT_PREVIEW),
+        "duration_ms": run.calculated_duration_ms(),
+        "tokens": run.total_tokens,
+        "provider": run.provider,
+        "model": run.model,
+        "action_name": run.action,
+        "instructions_digest": run.instructions_digest,
+        "instructions_codename": run.instructions_codename,
+        "instructions_preview": preview(run.instructions, INSTRUCTIONS_PREVIEW),
+        "created_at": run.created_at,
+        "error": run.error_message,
+    }

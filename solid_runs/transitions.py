@@ -1,0 +1,210 @@
+"""Moving a run from one status to another: one conditional UPDATE, decided by the row."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from django.db import connections, models, router, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from solid_runs import storable
+from solid_runs.columns import LIFECYCLE, RunColumns, columns_of
+from solid_runs.exceptions import NotAnObject, RunNotFound, UnknownStatusError
+from solid_runs.fields import LOADED
+from solid_runs.merging import merged, shallow_merge
+from solid_runs.signals import run_status_changed
+from solid_runs.statuses import RunStatus, UnknownStatus
+
+if TYPE_CHECKING:
+    from solid_runs.mixin import AgentRunMixin
+
+
+class Transition:
+    """One attempt to move ``run`` to ``target`` from one of ``sources``.
+
+    Each UPDATE compares the row with one exact status, the one that this copy holds or else the
+    likeliest, so that the signal tells truly where the run came from. A row that is elsewhere is
+    read again, once for each time that somebody else moved it in between.
+    """
+
+    def __init__(
+        self,
+        run: AgentRunMixin,
+        target: RunStatus,
+        sources: frozenset[RunStatus],
+        values: Mapping[str, Any],
+        *,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.run, self.target, self.sources = run, target, sources
+        self.columns = columns_of(type(run))
+        self.using = write_alias(run)
+        now = timezone.now()
+        self.values = self.columns.storable({**values, "updated_at": now}, self.using)
+        self.metadata = metadata if "output_metadata" in self.columns else None
+
+    def perform(self) -> bool:
+        """Whether this call moved the run. The instance then shows what is stored.
+
+        Raises RunNotFound when there is no row, UnknownStatusError when the row's status is none
+        of the five, NotAnObject when metadata meets a column that holds no object; nothing is
+        written then.
+        """
+        if self.run.pk is None or self.run._state.adding:
+            raise RunNotFound(type(self.run), None)
+        source = known_source(self.run, self.sources)
+        for _ in range(ROUNDS):
+            if self._update(source):
+                return True
+            self._read_again()
+            stored = self.run.status
+            if stored == source:
+                # Seen through an older snapshot, or the metadata was in the way.
+                if self.metadata is not None and self._update_under_lock(source):
+                    return True
+                self._read_again(locked=True)
+                stored = self.run.status
+            if isinstance(stored, UnknownStatus):
+                raise UnknownStatusError(type(self.run), self.run.pk, stored.stored)
+            if stored not in self.sources:
+                return False
+            source = stored
+        raise UnknownStatusError(type(self.run), self.run.pk, source)
+
+    def _update(self, source: RunStatus) -> bool:
+        """Write everything in one statement, or under a lock where SQL cannot merge."""
+        if self.metadata is None:
+            return self._write(source)
+        field = self.columns.fields["output_metadata"]
+        merge = shallow_merge(field, self._new_metadata(), connections[self.using])
+        if merge is None:
+            return self._update_under_lock(source)
+        return self._write(source, merge.guard, output_metadata=merge.value)
+
+    def _update_under_lock(self, source: RunStatus) -> bool:
+        rows = rows_of(self.run, self.columns, self.using).filter(status__in=[source])
+        with transaction.atomic(using=self.using):
+            # A write takes the row's lock before the read on every database, SQLite included.
+            if not rows.update(status=models.F("status")):
+                return False
+            stored = rows.values_list("output_metadata", flat=True).get()
+            result = merged(stored, self._new_metadata())
+            if result is not None and self._write(source, output_metadata=result):
+                return True
+        if result is None:
+            field = self.columns.fields["output_metadata"]
+            raise NotAnObject(type(self.run), self.run.pk, field.column)
+        return False
+
+    def _write(self, source: RunStatus, *guards: Any, **extra: Any) -> bool:
+        values = {"status": self.target, **self.values, **extra}
+        conditions = [Q(status__in=[source]), *guards]
+        if self.run.__dict__.get("trace_id", "") is None and "trace_id" in self.columns:
+            values["trace_id"] = new_trace_id()
+            conditions.append(Q(trace_id__isnull=True))
+        rows = rows_of(self.run, self.columns, self.using).filter(*conditions)
+        if not rows.update(**values):
+            return False
+        self._show(values)
+        announce(self.run, source, self.target, self.columns, self.using)
+        return True
+
+    def _new_metadata(self) -> dict[str, Any]:
+        return storable_metadata(self.metadata or {}, self.columns, self.using)
+
+    def _show(self, values: Mapping[str, Any]) -> None:
+        """Give the instance what was written; drop what the database computed."""
+        for name, value in values.items():
+            if hasattr(value, "resolve_expression"):
+                self.run.__dict__.pop(name, None)
+            else:
+                setattr(self.run, name, value)
+        setattr(self.run._state, LOADED, self.target)
+
+    def _read_again(self, *, locked: bool = False) -> None:
+        deferred = self.run.get_deferred_fields()
+        names = [
+            name
+            for name in LIFECYCLE
+            if name in self.columns and (name in ("status", "trace_id") or name not in deferred)
+        ]
+        rows = type(self.run)._base_manager.using(self.using)
+        try:
+            with transaction.atomic(using=self.using) if locked else nullcontext():
+                self.run.refresh_from_db(
+                    using=self.using,
+                    fields=names,
+                    from_queryset=rows.select_for_update() if locked else rows.all(),
+                )
+        except type(self.run).DoesNotExist:  # type: ignore[attr-defined]
+            raise RunNotFound(type(self.run), self.run.pk) from None
+
+
+ROUNDS = 8
+"""Statuses only move forward, so a row that is still elsewhere after this cannot be compared."""
+
+
+def write_alias(run: models.Model) -> str:
+    """The database that this run is written to; chosen here and passed to everything."""
+    return router.db_for_write(type(run), instance=run)
+
+
+def rows_of(run: models.Model, columns: RunColumns, using: str) -> models.QuerySet[Any]:
+    """The run's row in the table that owns the status."""
+    return columns.owner._base_manager.using(using).filter(pk=columns.pk_of(run))
+
+
+def known_source(run: models.Model, sources: frozenset[RunStatus]) -> RunStatus:
+    """The status to compare with first: this copy's if it may be left, else the likeliest."""
+    held = run.__dict__.get("status")
+    if held in sources:
+        return RunStatus(held)
+    likeliest = (RunStatus.RUNNING, RunStatus.PENDING, RunStatus.FAILED)
+    return next(status for status in likeliest if status in sources)
+
+
+def new_trace_id() -> str:
+    return str(uuid.uuid4())
+
+
+def announce(
+    run: AgentRunMixin,
+    from_status: RunStatus,
+    to_status: RunStatus,
+    columns: RunColumns,
+    using: str,
+) -> None:
+    """Send run_status_changed after the commit, with what is true now."""
+    transaction.on_commit(
+        partial(
+            run_status_changed.send_robust,
+            sender=columns.owner,
+            run=run,
+            from_status=from_status,
+            to_status=to_status,
+            trace_id=run.__dict__.get("trace_id"),
+            using=using,
+        ),
+        using=using,
+        robust=True,
+    )
+
+
+def storable_metadata(
+    metadata: Mapping[str, Any], columns: RunColumns, using: str
+) -> dict[str, Any]:
+    """Metadata as JSON with every key kept; values too long for the column are cut."""
+    field = columns.fields["output_metadata"]
+    whole = columns.storable({field.name: metadata}, using)[field.name]
+    if isinstance(whole, dict):
+        return whole
+    share = len(whole.encode()) // max(1, len(metadata)) // 2
+    return {
+        storable.text(str(key)): storable.json_value(value, max_bytes=share)
+        for key, value in metadata.items()
+    }
