@@ -10,7 +10,7 @@ from django.core import checks
 from django.core.exceptions import FieldDoesNotExist
 from django.db import connections, models
 
-from solid_runs.columns import LIFECYCLE, columns_of, facts
+from solid_runs.columns import LIFECYCLE, column_of, columns_of, facts
 from solid_runs.conf import DEFAULTS, configured
 from solid_runs.mixin import AgentRunMixin
 from solid_runs.models import GeneratorAgentRun, PlatformAgentRun
@@ -156,8 +156,9 @@ PUBLIC = {
     name
     for base in (AgentRunMixin, models.Model)
     for name, member in vars(base).items()
-    if not name.startswith("_") and (callable(member) or isinstance(member, (property, classmethod)))
-} - {"pk"}
+    if not name.startswith("_")
+    and (callable(member) or isinstance(member, (property, classmethod)))
+} - {"pk"} | {"objects"}
 """What a field of the same name would hide."""
 
 
@@ -206,7 +207,7 @@ def _strict_mode(connection: Any) -> Iterable[checks.CheckMessage]:
 
 def _four_byte_text(model: type[AgentRunMixin], connection: Any) -> Iterable[checks.CheckMessage]:
     narrow = [
-        field.column
+        column_of(field)
         for field in model._meta.local_concrete_fields
         if facts(field, connection).bmp_only
     ]

@@ -10,9 +10,8 @@ import logging
 import operator
 from collections.abc import Mapping
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from django.core.exceptions import FieldDoesNotExist
 from django.db import connections, models
 
 from solid_runs import storable
@@ -61,6 +60,8 @@ LIFECYCLE = (
     "status",
     "output",
     "output_metadata",
+    "provider",
+    "model",
     "error_message",
     "error_backtrace",
     "input_tokens",
@@ -88,7 +89,7 @@ class RunColumns:
         Every conditional UPDATE runs on it: through a child of multi-table inheritance Django
         would first select the keys and then update without the condition.
         """
-        return cast("AnyModel", self.model._meta.get_field("status").model)
+        return self.model._meta.get_field("status").model
 
     @cached_property
     def fields(self) -> dict[str, AnyField]:
@@ -106,10 +107,10 @@ class RunColumns:
     @cached_property
     def log(self) -> AnyField:
         """The field that holds the event log; MissingColumn when there is none."""
-        try:
-            return cast("AnyField", self.model._meta.get_field(self.log_name))
-        except FieldDoesNotExist:
-            raise MissingColumn(self.model, self.log_name) from None
+        for field in self.model._meta.concrete_fields:
+            if self.log_name in (field.name, field.attname):
+                return field
+        raise MissingColumn(self.model, self.log_name)
 
     @cached_property
     def recency(self) -> tuple[str, ...]:
@@ -121,7 +122,7 @@ class RunColumns:
 
     def pk_of(self, run: models.Model) -> Any:
         """The key of the run's row in the owner's table."""
-        return getattr(run, cast("AnyField", self.owner._meta.pk).attname)
+        return getattr(run, self.owner._meta.pk.attname)
 
     def storable(self, values: Mapping[str, Any], using: str) -> dict[str, Any]:
         """Those of ``values`` that the table has a column for, as that column can hold them.
@@ -157,7 +158,7 @@ def is_leading_index(field: AnyField) -> bool:
     """Whether the model declares an index that starts with this field."""
     meta = field.model._meta
     leading = {index.fields[0] for index in meta.indexes if index.fields}
-    return field.db_index or field.unique or field.name in leading
+    return bool(getattr(field, "db_index", False)) or field.unique or field.name in leading
 
 
 def whole_number(name: str, value: Any) -> int:
@@ -211,7 +212,12 @@ def facts(field: AnyField, connection: Connection) -> ColumnFacts:
     key = (connection.alias, str(connection.settings_dict["NAME"]), field.model._meta.db_table)
     if key not in _known:
         _known[key] = ASK[connection.vendor](field.model, connection)
-    return _known[key].get(field.column, ColumnFacts())
+    return _known[key].get(column_of(field), ColumnFacts())
+
+
+def column_of(field: AnyField) -> str:
+    """The column of a field that is known to have one."""
+    return field.column or field.attname
 
 
 def forget_facts() -> None:

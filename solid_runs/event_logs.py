@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import connections, models, transaction
 
 from solid_runs import storable
-from solid_runs.columns import AnyField, AnyModel, Connection, RunColumns, facts
+from solid_runs.columns import AnyField, AnyModel, Connection, RunColumns, column_of, facts
 from solid_runs.events import Entry, Numbered, as_entries
 from solid_runs.exceptions import NotAList, RunNotFound
 
@@ -37,13 +37,13 @@ class ColumnLog:
             self._append_under_lock(pk, entry, using)
             return
         text = storable.compact_json(entry, ascii=real.bmp_only)
-        key = self.model._meta.pk.get_db_prep_value(pk, connection)  # type: ignore[union-attr]
+        key = self.model._meta.pk.get_db_prep_value(pk, connection)
         with connection.cursor() as cursor:
             cursor.execute(sql, {"entry": text, "pk": key})
             appended = cursor.rowcount > 0
         if not appended:
             self._require_row(pk, using)
-            raise NotAList(self.columns.model, pk, self.field.column)
+            raise NotAList(self.columns.model, pk, column_of(self.field))
 
     def _append_under_lock(self, pk: Any, entry: Entry, using: str) -> None:
         name = self.field.attname
@@ -53,14 +53,15 @@ class ColumnLog:
             if stored is None:
                 self._require_row(pk, using)
             elif not isinstance(stored, list) and stored not in ("", "null", "[]"):
-                raise NotAList(self.columns.model, pk, self.field.column)
+                raise NotAList(self.columns.model, pk, column_of(self.field))
             rows.update(**{name: [*as_entries(stored), entry]})
 
     def read_after(self, pk: Any, seq: int, using: str) -> list[Numbered]:
         """The entries past position ``seq``, as the database has them now."""
         for stored in self._row(pk, using).values_list(self.field.attname, flat=True):
-            entries = as_entries(stored)
-            return [Numbered(at, entry) for at, entry in enumerate(entries[seq:], seq + 1)]
+            begin = max(0, seq)
+            newer = as_entries(stored)[begin:]
+            return [Numbered(at, entry) for at, entry in enumerate(newer, begin + 1)]
         raise RunNotFound(self.columns.model, pk)
 
     def _row(self, pk: Any, using: str) -> QuerySet[models.Model]:

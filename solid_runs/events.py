@@ -18,6 +18,7 @@ TEXT_BYTES = 65_536
 """The most that a kind, a label, an eid or a message may take; the detail has its own limit."""
 
 STARTED = "started"
+ENDS = ("done", "error")
 
 
 def _text(value: Any) -> str:
@@ -100,7 +101,7 @@ def timeline(entries: Iterable[Numbered]) -> list[Step]:
     for seq, entry in entries:
         step = _step(seq, entry)
         begun = open_steps.get(step.eid) if step.eid is not None else None
-        if begun is not None and not step.is_open:
+        if begun is not None and step.status in ENDS:
             _close(begun, step)
             del open_steps[step.eid]  # type: ignore[arg-type]
             continue
@@ -116,9 +117,7 @@ def _step(seq: int, entry: Any) -> Step:
     if "message" in entry and "kind" not in entry:
         moment = parse_moment(entry.get("timestamp"))
         level = _shown(entry.get("level") or "info")
-        return Step(
-            seq, level, _shown(entry["message"]), "", None, moment, moment, is_message=True
-        )
+        return Step(seq, level, _shown(entry["message"]), "", None, moment, moment, is_message=True)
     moment = parse_moment(entry.get("at"))
     status = _shown(entry.get("status", ""))
     eid, detail, duration = (entry.get(name) for name in ("eid", "detail", "duration_ms"))

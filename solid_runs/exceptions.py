@@ -12,7 +12,7 @@ class SolidRunsError(Exception):
 
 
 class RunNotFound(SolidRunsError):
-    """The run has no row: it was never saved, or it has been deleted. ``model`` and ``pk`` say which."""
+    """The run has no row: never saved, or deleted. ``model`` and ``pk`` say which."""
 
     def __init__(self, model: type[Any], pk: Any) -> None:
         self.model, self.pk = model, pk

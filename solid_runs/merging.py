@@ -21,9 +21,7 @@ class Merge(NamedTuple):
     guard: RawSQL
 
 
-def shallow_merge(
-    field: AnyField, new: Mapping[str, Any], connection: Connection
-) -> Merge | None:
+def shallow_merge(field: AnyField, new: Mapping[str, Any], connection: Connection) -> Merge | None:
     """The SQL that merges ``new`` into an object, or into nothing; None: read and write instead.
 
     None on a database without a form here, on a text column of PostgreSQL, and on SQLite for a

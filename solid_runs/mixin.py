@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
 from asgiref.sync import sync_to_async
 from django.db import models, transaction
 from django.db.models import Case, Q, Value, When
+from django.db.models.base import ModelBase
 from django.utils import timezone
 
 from solid_runs import failures, fingerprints
@@ -27,6 +28,9 @@ from solid_runs.times import elapsed_ms
 from solid_runs.transitions import Transition, write_alias
 
 CANCEL_REASON = "Cancelled by user"
+WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
+"""Spelt out, as what a database takes for ``\\s`` is not the same on each."""
+TOUCHED = ("updated_at",)
 
 
 class _Unset:
@@ -85,14 +89,16 @@ class AgentRunMixin(models.Model):
     def __getattr__(self, name: str) -> Any:
         """None for a column that this table lacks; provider and model then come from the metadata.
 
-        Only reached when there is no such field. Not class attributes: those would keep a host's
-        own fields of these names from being inherited.
+        Also reached when a descriptor of the class raised AttributeError: that is raised again.
+        Not class attributes: those would keep a host's own fields of these names from being
+        inherited.
         """
-        if name in ("provider", "model"):
-            return self._metadata().get(name)
-        if name in OPTIONAL:
-            return None
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if not hasattr(type(self), name):
+            if name in ("provider", "model"):
+                return self._metadata().get(name)
+            if name in OPTIONAL:
+                return None
+        return super().__getattribute__(name)
 
     def __str__(self) -> str:
         status = self.__dict__.get("status")
@@ -134,7 +140,8 @@ class AgentRunMixin(models.Model):
         if metadata is not None and not isinstance(metadata, Mapping):
             raise TypeError(f"metadata must be a mapping, not {type(metadata).__name__}.")
         for name in ("provider", "model"):
-            if metadata and isinstance(metadata.get(name), str):
+            own = isinstance(self._columns.fields.get(name), models.CharField | models.TextField)
+            if own and metadata and isinstance(metadata.get(name), str):
                 values[name] = metadata[name]
         return self._move(RunStatus.COMPLETE, values | self._end(), metadata=metadata)
 
@@ -153,7 +160,7 @@ class AgentRunMixin(models.Model):
         blank = (
             Q(error_message__isnull=True)
             | Q(error_message="")
-            | Q(error_message__regex=r"^\s*$")
+            | Q(error_message__regex=f"^[{WHITE_SPACE}]*$")
         )
         values: dict[str, Any] = {
             name: Case(
@@ -264,7 +271,7 @@ class AgentRunMixin(models.Model):
 
     def _touch(self, using: str) -> None:
         if "updated_at" in self._columns:
-            self.save(using=using, update_fields=["updated_at"])
+            self.save(using=using, update_fields=[*TOUCHED])
             return
         # Django sends no signals for a save of nothing.
         kwargs = {"sender": type(self), "instance": self, "raw": False, "using": using}
@@ -394,7 +401,7 @@ class AgentRunMixin(models.Model):
     def save(
         self,
         *,
-        force_insert: bool | tuple[type[models.Model], ...] = False,
+        force_insert: bool | tuple[ModelBase, ...] = False,
         force_update: bool = False,
         using: str | None = None,
         update_fields: Iterable[str] | None = None,

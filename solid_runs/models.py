@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -18,7 +18,7 @@ __all__ = [
     "PlatformAgentRun",
 ]
 
-PERMISSIONS = [
+PERMISSIONS: list[tuple[str, Any]] = [
     ("view_run_content", _("Can see what runs were asked and said")),
     ("cancel_run", _("Can cancel runs")),
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import models
-from django.db.models import BigIntegerField, F, Sum, Value
+from django.db.models import BigIntegerField, ExpressionWrapper, F, Sum, Value
 from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _R = TypeVar("_R", bound="AgentRunMixin", covariant=True)
 
 
-class RunQuerySet(models.QuerySet[_R] if TYPE_CHECKING else models.QuerySet):
+class RunQuerySet(models.QuerySet[_R]):
     """A filter on a column that the table lacks gives the empty queryset."""
 
     def recent(self) -> Self:
@@ -92,13 +92,15 @@ def total_tokens_expression(model: type[models.Model]) -> Any:
     for count in counts:
         total = count if isinstance(total, Value) else total + count
     if "reported_total_tokens" not in columns:
-        return total
+        # Django takes a sum for one of 32 bits, which no figure past them is compared with.
+        return ExpressionWrapper(total, output_field=BigIntegerField())
     reported = Cast(F("reported_total_tokens"), BigIntegerField())
     return Coalesce(reported, total, output_field=BigIntegerField())
 
 
 def local_midnight(days: int = 0) -> datetime:
     """The start of today, or of the day so many days from it, in the current time zone."""
-    day = timezone.localdate() if timezone.settings.USE_TZ else datetime.now().date()
-    midnight = datetime.combine(day + timedelta(days=days), time.min)
-    return timezone.make_aware(midnight) if timezone.settings.USE_TZ else midnight
+    now = timezone.now()
+    today = timezone.localdate(now) if timezone.is_aware(now) else now.date()
+    midnight = datetime.combine(today + timedelta(days=days), time.min)
+    return timezone.make_aware(midnight) if timezone.is_aware(now) else midnight

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models, transaction
 
@@ -59,7 +59,7 @@ def save_existing(
         names |= healed | _moving_timestamps(run)
     names.discard(columns.log.name)
     target = run.__dict__.get("status")
-    read = getattr(run._state, LOADED, UNREAD)
+    read: Any = getattr(run._state, LOADED, UNREAD)
     if "status" not in names or read == target:
         save(sorted(names - {"status"}))
         return
@@ -82,7 +82,7 @@ def save_existing(
         raise StaleRun(type(run), run.pk, read=read, assigned=target, why=why)
 
 
-UNREAD = object()
+UNREAD: Final = object()
 
 
 def _loaded_fields(run: models.Model) -> set[str]:

@@ -91,21 +91,23 @@ class _Conversion:
     """One pass over one value."""
 
     def __init__(
-        self, max_depth: int, members: int = MAX_MEMBERS, max_chars: int | None = None
+        self, max_depth: int, members: int | None = None, max_chars: int | None = None
     ) -> None:
         self.max_depth = max(0, max_depth)
-        self.left = members
+        self.left = MAX_MEMBERS if members is None else members
         self.max_chars = max_chars
         self.around: set[int] = set()
 
     def convert(self, value: Any, level: int = 1) -> Any:
         """Return the JSON form of ``value``, at one frame a level: the stack runs out first."""
         try:
-            if issubclass(type(value), Enum):
-                return self.convert(value.value, level)
             plain = _leaf(value)
+            if type(plain) is str:
+                return self.text(plain)
             if plain is not _HAS_MEMBERS:
-                return self.text(plain) if type(plain) is str else plain
+                return plain
+            if isinstance(value, Enum):
+                return self.convert(value.value, level)
             found = _members(value)
             if found is None:
                 return self.text(plain_text(value))
@@ -154,11 +156,13 @@ class _Conversion:
         if type(key) is str:
             return self.text(key)
         try:
-            if issubclass(type(key), Enum):
+            if isinstance(key, Enum):
                 key = key.value
             plain = key if isinstance(key, float) else _leaf(key)
-            if plain is None or isinstance(plain, bool | int | float):
+            if plain is None or isinstance(plain, bool | float):
                 return json.dumps(plain)
+            if isinstance(plain, int):
+                return str(plain)
         except INTERRUPTS:
             raise
         except BaseException:
@@ -172,6 +176,8 @@ def _leaf(value: Any) -> Any:
     if value is None or kind is bool or kind is str:
         return value
     if kind is dict or kind is list:
+        return _HAS_MEMBERS
+    if issubclass(kind, Enum):
         return _HAS_MEMBERS
     if issubclass(kind, int):
         return _number(int.__index__(value))
@@ -210,18 +216,22 @@ def _number(value: int | float) -> int | float | str | None:
 
 def _members(value: Any) -> tuple[bool, Iterable[Any]] | None:
     """Return whether a value holds pairs, and what it holds; None for what is rather printed."""
+    kind: Any = type(value)
+    if kind is dict:
+        return True, value.items()
+    if kind is list:
+        return False, value
     if isinstance(value, MultiValueDict):
         return True, value.lists()  # items() keeps only the last of each
     if isinstance(value, Mapping):
         return True, value.items()
     if dataclasses.is_dataclass(value):
         return True, [(f.name, getattr(value, f.name, None)) for f in dataclasses.fields(value)]
-    if not isinstance(value, list | tuple) and callable(getattr(value, "model_dump", None)):
+    if callable(getattr(value, "model_dump", None)):
         dumped = value.model_dump()
         if isinstance(dumped, dict | list):
             return _members(dumped)
     # An IP network or a file iterates too, but has no length and a text of its own.
-    kind: Any = type(value)
     lists = isinstance(value, Sized) or kind.__str__ is object.__str__
     if lists and isinstance(value, Iterable) and not isinstance(value, Iterator):
         return False, value

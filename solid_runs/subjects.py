@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.apps import apps
 from django.core.exceptions import ValidationError
@@ -74,8 +74,7 @@ def subject_of(run: AgentRunMixin) -> models.Model | UnresolvedSubject | None:
         return None
     if run._subject_cache is None or run._subject_cache[0] != named:
         prefetch_subjects([run])
-    assert run._subject_cache is not None  # noqa: S101
-    return run._subject_cache[1]
+    return run._subject_cache[1] if run._subject_cache else None
 
 
 def prefetch_subjects(runs: Iterable[AgentRunMixin]) -> None:
@@ -101,7 +100,7 @@ def _target(type_name: str, run: AgentRunMixin) -> AnyModel | None:
     if type_name == "Agent" and not run.runnable_type:
         agent = next((f for f in run._meta.concrete_fields if f.name == "agent"), None)
         if agent is not None and agent.is_relation:
-            return agent.related_model  # type: ignore[return-value]
+            return agent.related_model
     return model_for(type_name)
 
 
@@ -112,9 +111,11 @@ def _found(model: AnyModel | None, keys: Iterable[str]) -> dict[str, models.Mode
     wanted = {}
     for key in keys:
         try:
-            wanted[key] = pk.to_python(key)  # type: ignore[union-attr]
+            value = pk.to_python(key)
         except (ValidationError, ValueError, TypeError, OverflowError):
             continue
+        if not isinstance(value, int) or abs(value) < 2**63:  # what no driver can compare
+            wanted[key] = value
     rows = model._base_manager.filter(pk__in=set(wanted.values()))
     by_pk = {row.pk: row for row in rows}
     return {key: by_pk[value] for key, value in wanted.items() if value in by_pk}

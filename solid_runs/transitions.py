@@ -13,7 +13,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from solid_runs import storable
-from solid_runs.columns import LIFECYCLE, RunColumns, columns_of
+from solid_runs.columns import LIFECYCLE, RunColumns, column_of, columns_of
 from solid_runs.exceptions import NotAnObject, RunNotFound, UnknownStatusError
 from solid_runs.fields import LOADED
 from solid_runs.merging import merged, shallow_merge
@@ -46,7 +46,7 @@ class Transition:
         self.using = write_alias(run)
         now = timezone.now()
         self.values = self.columns.storable({**values, "updated_at": now}, self.using)
-        self.metadata = metadata if "output_metadata" in self.columns else None
+        self.metadata = metadata if metadata and "output_metadata" in self.columns else None
 
     def perform(self) -> bool:
         """Whether this call moved the run. The instance then shows what is stored.
@@ -97,8 +97,8 @@ class Transition:
             if result is not None and self._write(source, output_metadata=result):
                 return True
         if result is None:
-            field = self.columns.fields["output_metadata"]
-            raise NotAnObject(type(self.run), self.run.pk, field.column)
+            column = column_of(self.columns.fields["output_metadata"])
+            raise NotAnObject(type(self.run), self.run.pk, column)
         return False
 
     def _write(self, source: RunStatus, *guards: Any, **extra: Any) -> bool:
@@ -141,7 +141,7 @@ class Transition:
                     fields=names,
                     from_queryset=rows.select_for_update() if locked else rows.all(),
                 )
-        except type(self.run).DoesNotExist:  # type: ignore[attr-defined]
+        except type(self.run).DoesNotExist:
             raise RunNotFound(type(self.run), self.run.pk) from None
 
 
