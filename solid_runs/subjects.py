@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from django.apps import apps
 from django.core.exceptions import ValidationError
-from django.db import models
+from django.db import connections, models
 
-from solid_runs.columns import columns_of
+from solid_runs.columns import columns_of, fits
 from solid_runs.conf import setting
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def model_for(type_name: str) -> AnyModel | None:
     """The model that ``runnable_type`` names: by the setting SUBJECTS, else by its label."""
     label = setting("SUBJECTS").get(type_name, type_name)
     try:
-        return apps.get_model(label)
+        return apps.get_model(str(label))
     except (LookupError, ValueError):
         return None
 
@@ -107,15 +107,16 @@ def _target(type_name: str, run: AgentRunMixin) -> AnyModel | None:
 def _found(model: AnyModel | None, keys: Iterable[str]) -> dict[str, models.Model]:
     if model is None:
         return {}
-    pk = model._meta.pk
-    wanted = {}
+    rows, pk, wanted = model._base_manager.all(), model._meta.pk, {}
+    connection = connections[rows.db]
     for key in keys:
         try:
             value = pk.to_python(key)
         except (ValidationError, ValueError, TypeError, OverflowError):
             continue
-        if not isinstance(value, int) or abs(value) < 2**63:  # what no driver can compare
+        # "1_0" and "010" are numbers to Python, but no keys of the row 10.
+        if not isinstance(value, int) or (str(value) == key and fits(pk, value, connection)):
             wanted[key] = value
-    rows = model._base_manager.filter(pk__in=set(wanted.values()))
+    rows = rows.filter(pk__in=set(wanted.values()))
     by_pk = {row.pk: row for row in rows}
     return {key: by_pk[value] for key, value in wanted.items() if value in by_pk}
