@@ -222,7 +222,8 @@ def _four_byte_text(model: type[AgentRunMixin], connection: Any) -> Iterable[che
 
 
 def _immediate(connection: Any) -> Iterable[checks.CheckMessage]:
-    if getattr(connection, "transaction_mode", None) not in ("IMMEDIATE", "EXCLUSIVE"):
+    mode = connection.settings_dict["OPTIONS"].get("transaction_mode") or "DEFERRED"
+    if mode.upper() not in ("IMMEDIATE", "EXCLUSIVE"):
         yield checks.Info(
             f"Transactions on the SQLite database {connection.alias!r} begin DEFERRED: one that "
             f"reads before it writes fails with 'database is locked' when another writes.",

@@ -201,6 +201,9 @@ class ColumnFacts(NamedTuple):
     """``json``, ``jsonb`` or ``text`` on PostgreSQL, the data type's name on MySQL and MariaDB."""
     max_chars: int | None = None
     max_bytes: int | None = None
+    """The most that one value may take, the driver's packets considered."""
+    capacity: int | None = None
+    """What the column itself holds, in bytes, where that is little."""
     bmp_only: bool = False
     """A utf8mb3 column: nothing above U+FFFF."""
 
@@ -257,6 +260,7 @@ def _ask_mysql(model: AnyModel, connection: Connection) -> dict[str, ColumnFacts
             max_chars=chars if "char" in kind.lower() else None,
             # One statement may carry a few long values, and escaping can double each.
             max_bytes=min(octets, packet // 8) if octets else packet // 8,
+            capacity=octets if octets and octets < 2**32 - 1 else None,
             bmp_only=charset in ("utf8", "utf8mb3"),
         )
         for name, kind, chars, octets, charset, packet in rows

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.db import connections, models, transaction
 
 from solid_runs import storable
-from solid_runs.columns import AnyField, AnyModel, Connection, RunColumns, column_of, facts
+from solid_runs.columns import (
+    AnyField,
+    AnyModel,
+    ColumnFacts,
+    Connection,
+    RunColumns,
+    column_of,
+    facts,
+)
 from solid_runs.events import Entry, Numbered, as_entries
-from solid_runs.exceptions import NotAList, RunNotFound
+from solid_runs.exceptions import LogFull, NotAList, RunNotFound
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -32,18 +40,26 @@ class ColumnLog:
         """Add one entry. RunNotFound when the row is gone, NotAList when it holds no list."""
         connection = connections[using]
         real = facts(self.field, connection)
-        sql = append_sql(self.field, connection, real.kind)
+        sql = append_sql(self.field, connection, real)
         if sql is None:
             self._append_under_lock(pk, entry, using)
             return
         text = storable.compact_json(entry, ascii=real.bmp_only)
         key = self.model._meta.pk.get_db_prep_value(pk, connection)
         with connection.cursor() as cursor:
-            cursor.execute(sql, {"entry": text, "pk": key})
+            cursor.execute(sql, {"entry": text, "pk": key, "size": len(text.encode()) + 2})
             appended = cursor.rowcount > 0
         if not appended:
-            self._require_row(pk, using)
-            raise NotAList(self.columns.model, pk, column_of(self.field))
+            self._explain(pk, using, real.capacity)
+
+    def _explain(self, pk: Any, using: str, capacity: int | None) -> NoReturn:
+        """Say why an append found no row to write to."""
+        self._require_row(pk, using)
+        column = column_of(self.field)
+        stored = self._row(pk, using).values_list(self.field.attname, flat=True).first()
+        if capacity is not None and isinstance(stored, list):
+            raise LogFull(self.columns.model, pk, column, capacity)
+        raise NotAList(self.columns.model, pk, column)
 
     def _append_under_lock(self, pk: Any, entry: Entry, using: str) -> None:
         name = self.field.attname
@@ -72,9 +88,13 @@ class ColumnLog:
             raise RunNotFound(self.columns.model, pk)
 
 
-def append_sql(field: AnyField, connection: Connection, kind: str) -> str | None:
-    """The UPDATE that appends ``%(entry)s`` to the row ``%(pk)s``; None: there is no such form."""
-    form = APPEND.get(connection.vendor) or APPEND.get(f"{connection.vendor} {kind}")
+def append_sql(field: AnyField, connection: Connection, real: ColumnFacts) -> str | None:
+    """The UPDATE that appends ``%(entry)s`` to the row ``%(pk)s``; None: there is no such form.
+
+    A column of little capacity is not overfilled: outside strict mode the server would cut the
+    list, and nobody could read it any more.
+    """
+    form = APPEND.get(connection.vendor) or APPEND.get(f"{connection.vendor} {real.kind}")
     if form is None:
         return None
     meta = field.model._meta
@@ -85,6 +105,8 @@ def append_sql(field: AnyField, connection: Connection, kind: str) -> str | None
     value, guard = (part.replace("{col}", column) for part in form)
     if connection.vendor == "mysql" and not connection.mysql_is_mariadb:
         value = value.replace("JSON_COMPACT(%(entry)s)", "CAST(%(entry)s AS JSON)")
+    if real.capacity is not None:
+        guard += f" AND COALESCE(OCTET_LENGTH({column}), 0) + %(size)s <= {real.capacity}"
     return f"UPDATE {table} SET {column} = {value} WHERE {key} = %(pk)s AND {guard}"  # noqa: S608
 
 

@@ -49,6 +49,17 @@ class NotAList(SolidRunsError):
         )
 
 
+class LogFull(SolidRunsError):
+    """The log column of this run has no room for another entry. Nothing was written."""
+
+    def __init__(self, model: type[Any], pk: Any, column: str, capacity: int) -> None:
+        self.model, self.pk, self.column, self.capacity = model, pk, column, capacity
+        super().__init__(
+            f"The log of {model.__name__} {pk!r} is full: {column!r} holds {capacity:,} bytes. "
+            f"Change the column to a larger type, such as LONGTEXT."
+        )
+
+
 class NotAnObject(SolidRunsError):
     """The metadata column holds something that is not an object. Nothing was written."""
 

@@ -15,10 +15,10 @@ from django.utils import timezone
 from solid_runs import failures, fingerprints
 from solid_runs.columns import OPTIONAL, RunColumns, columns_of, whole_number
 from solid_runs.conf import setting
+from solid_runs.copies import remember
 from solid_runs.event_logs import ColumnLog
 from solid_runs.events import Entry, Numbered, as_entries, event_entry, message_entry
 from solid_runs.exceptions import RunNotFound
-from solid_runs.fields import LOADED
 from solid_runs.querysets import RunQuerySet
 from solid_runs.saving import has_row, prepare, save_existing
 from solid_runs.statuses import IN_PROGRESS, MOVES, RESTARTABLE, RunStatus, UnknownStatus
@@ -384,7 +384,7 @@ class AgentRunMixin(models.Model):
         cls, db: str | None, field_names: Collection[str], values: Collection[Any], **kwargs: Any
     ) -> Self:
         run = super().from_db(db, field_names, values, **kwargs)
-        run._remember_status()
+        remember(run)
         return run
 
     def refresh_from_db(
@@ -395,8 +395,7 @@ class AgentRunMixin(models.Model):
     ) -> None:
         names = None if fields is None else list(fields)
         super().refresh_from_db(using, names, from_queryset)
-        if names is None or "status" in names:
-            self._remember_status()
+        remember(self, names)
 
     def save(
         self,
@@ -434,13 +433,7 @@ class AgentRunMixin(models.Model):
                 update_fields,
                 lambda names: save(force_update=force_update, using=alias, update_fields=names),
             )
-        if update_fields is None or "status" in update_fields:
-            self._remember_status()
-
-    def _remember_status(self) -> None:
-        """Keep the status that the row is known to hold, for save() to compare with."""
-        if "status" in self.__dict__:
-            setattr(self._state, LOADED, self.__dict__["status"])
+        remember(self, update_fields)
 
     @property
     def _columns(self) -> RunColumns:

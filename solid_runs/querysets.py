@@ -43,6 +43,8 @@ class RunQuerySet(models.QuerySet[_R]):
 
     def for_status(self, status: RunStatus | str | int) -> Self:
         """By member, name or integer; ValueError for anything else."""
+        if status is None:
+            raise ValueError("for_status() takes a status, by member, name or integer.")
         return self.filter(status=status)
 
     def today(self) -> Self:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db import models, transaction
+from django.db import connections, models, transaction
 
-from solid_runs.columns import OPTIONAL, RunColumns
+from solid_runs.columns import OPTIONAL, RunColumns, facts
+from solid_runs.copies import unchanged
 from solid_runs.exceptions import StaleRun
 from solid_runs.fields import LOADED
+from solid_runs.merging import fit_object, json_size
 from solid_runs.statuses import MOVES, RunStatus
 from solid_runs.transitions import announce, new_trace_id, rows_of
 
@@ -31,15 +33,21 @@ def prepare(run: AgentRunMixin, columns: RunColumns, using: str) -> set[str]:
     if "trace_id" in columns and run.__dict__.get("trace_id", "") is None:
         run.trace_id = new_trace_id()
         changed.add("trace_id")
-    said = {
-        name: value
-        for name in OPTIONAL
-        if isinstance(value := run.__dict__.get(name), str) and name in columns
-    }
-    for name, value in columns.storable(said, using).items():
+    said = {name: run.__dict__[name] for name in OPTIONAL if name in run.__dict__}
+    texts = {name: value for name, value in said.items() if isinstance(value, str)}
+    for name, value in columns.storable(texts, using).items():
         if value != said[name]:
             setattr(run, name, value)
+    for name, value in said.items():
+        if isinstance(value, Mapping) and name in columns:
+            limit = facts(columns.fields[name], connections[using]).max_bytes
+            if limit is not None and limit < LARGE and json_size(value) > limit:
+                setattr(run, name, fit_object(value, limit))
     return changed
+
+
+LARGE: Final = 2**26
+"""Columns that hold less than this are measured before a save."""
 
 
 def save_existing(
@@ -51,10 +59,15 @@ def save_existing(
 ) -> None:
     """Write the loaded fields without the log; a changed status as a conditional UPDATE first.
 
-    StaleRun is raised outside the transaction, and nothing is written then.
+    Of the lifecycle's columns only those that this copy changed are written, so that a stale copy
+    leaves the outcome alone that another has saved. StaleRun is raised outside the transaction,
+    and nothing is written then.
     """
     healed = prepare(run, columns, using)
-    names = _loaded_fields(run) if update_fields is None else _named(run, columns, update_fields)
+    if update_fields is None:
+        names = _loaded_fields(run) - unchanged(run)
+    else:
+        names = _named(run, columns, update_fields)
     if names and update_fields is not None:
         names |= healed | _moving_timestamps(run)
     names.discard(columns.log.name)

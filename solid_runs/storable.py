@@ -149,7 +149,7 @@ class _Conversion:
             return self.text(plain_text(value))
 
     def text(self, plain: str) -> str:
-        return clean(plain if self.max_chars is None else plain[: 2 * self.max_chars])
+        return clean(plain[: self.max_chars])
 
     def key(self, key: Any) -> str:
         """Return a key as JSON has it: True is "true", 1.5 is "1.5"."""

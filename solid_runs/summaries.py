@@ -20,6 +20,12 @@ def preview(text: str | None, limit: int) -> str | None:
     return text[: limit - 3] + "..."
 
 
+def noted(run: AgentRunMixin, name: str) -> Any:
+    """From the run's own column where that says something, else from its metadata."""
+    value = getattr(run, name)
+    return run._metadata().get(name) if value is None else value
+
+
 def summarise(run: AgentRunMixin) -> dict[str, Any]:
     return {
         "id": run.pk,
@@ -28,8 +34,8 @@ def summarise(run: AgentRunMixin) -> dict[str, Any]:
         "output_preview": preview(run.output, OUTPUT_PREVIEW),
         "duration_ms": run.calculated_duration_ms(),
         "tokens": run.total_tokens,
-        "provider": run.provider,
-        "model": run.model,
+        "provider": noted(run, "provider"),
+        "model": noted(run, "model"),
         "action_name": run.action,
         "instructions_digest": run.instructions_digest,
         "instructions_codename": run.instructions_codename,

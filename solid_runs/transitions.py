@@ -12,11 +12,10 @@ from django.db import connections, models, router, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from solid_runs import storable
-from solid_runs.columns import LIFECYCLE, RunColumns, column_of, columns_of
+from solid_runs.columns import LIFECYCLE, RunColumns, column_of, columns_of, facts
+from solid_runs.copies import remember
 from solid_runs.exceptions import NotAnObject, RunNotFound, UnknownStatusError
-from solid_runs.fields import LOADED
-from solid_runs.merging import merged, shallow_merge
+from solid_runs.merging import fit_object, merge_within, shallow_merge
 from solid_runs.signals import run_status_changed
 from solid_runs.statuses import RunStatus, UnknownStatus
 
@@ -57,6 +56,9 @@ class Transition:
         """
         if self.run.pk is None or self.run._state.adding:
             raise RunNotFound(type(self.run), None)
+        if isinstance(self.run.__dict__.get("status"), UnknownStatus):
+            self._read_again()  # its column may hold what no status can be compared with
+            self._refuse_unknown()
         source = known_source(self.run, self.sources)
         for _ in range(ROUNDS):
             if self._update(source):
@@ -69,12 +71,16 @@ class Transition:
                     return True
                 self._read_again(locked=True)
                 stored = self.run.status
-            if isinstance(stored, UnknownStatus):
-                raise UnknownStatusError(type(self.run), self.run.pk, stored.stored)
+            self._refuse_unknown()
             if stored not in self.sources:
                 return False
             source = stored
         raise UnknownStatusError(type(self.run), self.run.pk, source)
+
+    def _refuse_unknown(self) -> None:
+        stored = self.run.status
+        if isinstance(stored, UnknownStatus):
+            raise UnknownStatusError(type(self.run), self.run.pk, stored.stored)
 
     def _update(self, source: RunStatus) -> bool:
         """Write everything in one statement, or under a lock where SQL cannot merge."""
@@ -93,12 +99,13 @@ class Transition:
             if not rows.update(status=models.F("status")):
                 return False
             stored = rows.values_list("output_metadata", flat=True).get()
-            result = merged(stored, self._new_metadata())
+            field = self.columns.fields["output_metadata"]
+            limit = facts(field, connections[self.using]).max_bytes
+            result = merge_within(stored, self._new_metadata(), limit)
             if result is not None and self._write(source, output_metadata=result):
                 return True
         if result is None:
-            column = column_of(self.columns.fields["output_metadata"])
-            raise NotAnObject(type(self.run), self.run.pk, column)
+            raise NotAnObject(type(self.run), self.run.pk, column_of(field))
         return False
 
     def _write(self, source: RunStatus, *guards: Any, **extra: Any) -> bool:
@@ -115,7 +122,8 @@ class Transition:
         return True
 
     def _new_metadata(self) -> dict[str, Any]:
-        return storable_metadata(self.metadata or {}, self.columns, self.using)
+        field = self.columns.fields["output_metadata"]
+        return fit_object(self.metadata or {}, facts(field, connections[self.using]).max_bytes)
 
     def _show(self, values: Mapping[str, Any]) -> None:
         """Give the instance what was written; drop what the database computed."""
@@ -124,7 +132,7 @@ class Transition:
                 self.run.__dict__.pop(name, None)
             else:
                 setattr(self.run, name, value)
-        setattr(self.run._state, LOADED, self.target)
+        remember(self.run, values)
 
     def _read_again(self, *, locked: bool = False) -> None:
         deferred = self.run.get_deferred_fields()
@@ -193,18 +201,3 @@ def announce(
         using=using,
         robust=True,
     )
-
-
-def storable_metadata(
-    metadata: Mapping[str, Any], columns: RunColumns, using: str
-) -> dict[str, Any]:
-    """Metadata as JSON with every key kept; values too long for the column are cut."""
-    field = columns.fields["output_metadata"]
-    whole = columns.storable({field.name: metadata}, using)[field.name]
-    if isinstance(whole, dict):
-        return whole
-    share = len(whole.encode()) // max(1, len(metadata)) // 2
-    return {
-        storable.text(str(key)): storable.json_value(value, max_bytes=share)
-        for key, value in metadata.items()
-    }

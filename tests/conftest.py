@@ -17,12 +17,13 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
 
 
 @pytest.fixture
-def committed(transactional_db: None) -> Iterator[None]:
+def committed(request: pytest.FixtureRequest, transactional_db: None) -> Iterator[None]:
     """A test that really commits: the legacy rows are put back afterwards."""
     yield
-    for alias in connections:
-        if alias == "default" or connections[alias].connection is not None:
-            reset_legacy_rows(connections[alias])
+    marker = request.node.get_closest_marker("django_db")
+    aliases = (marker.kwargs.get("databases") if marker else None) or ["default"]
+    for alias in connections if aliases == "__all__" else aliases:
+        reset_legacy_rows(connections[alias])
 
 
 @pytest.fixture

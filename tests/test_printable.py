@@ -1,14 +1,15 @@
 from __future__ import annotations
 
-import time
+import tracemalloc
 
 import pytest
 from django.utils.translation import gettext_lazy
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from solid_runs.printable import cut_bytes, text, type_name
 
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 UNPAIRED = "\udc81"
 HIGH, LOW = "\ud83d", "\ude00"  # the two halves of 😀
 
@@ -22,6 +23,7 @@ anything = st.text(
 limits = st.none() | st.integers(0, 60)
 
 
+@unhurried
 @given(anything, limits, limits, st.booleans())
 @example("a" * 100, 60, 40, False)
 @example(HIGH + LOW, None, 4, False)
@@ -39,11 +41,13 @@ def test_any_text_becomes_storable_within_its_limits(value, max_chars, max_bytes
     assert text(stored, **limit) == stored
 
 
+@unhurried
 @given(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00")))
 def test_clean_text_comes_back_as_it_was(value):
     assert text(value, max_chars=len(value), max_bytes=len(value.encode())) == value
 
 
+@unhurried
 @given(anything, st.integers(-1, 60))
 @example("aé", 2)
 @example(HIGH + LOW, 3)
@@ -170,15 +174,16 @@ def test_a_type_whose_name_fails_is_called_object():
 
 
 @pytest.mark.parametrize("value", ["x" * 4_000_000, "é" * 2_000_000])
-def test_a_clean_text_of_four_megabytes_is_returned_itself_in_no_time(value):
-    began = time.perf_counter()
+def test_a_clean_text_is_returned_itself_however_long(value):
     assert text(value) is value
-    assert time.perf_counter() - began < 0.1
+    assert text(value, max_chars=4_000_000, max_bytes=4_000_000) is value
 
 
 def test_cutting_a_huge_text_looks_at_its_start_only():
     value = "\udc81" * 20_000_000
-    began = time.perf_counter()
+    tracemalloc.start()
     assert cut_bytes(value, 7) == "\ufffd\ufffd"
     assert text(value, max_bytes=60).endswith("[cut, 20000000 characters]")
-    assert time.perf_counter() - began < 0.1
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000

@@ -1,0 +1,45 @@
+"""The three kinds of run table, and what runs are about."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from solid_runs.models import AbstractAgentRun, GeneratorAgentRun, PlatformAgentRun
+
+
+class Agent(models.Model):
+    name = models.CharField(max_length=100, unique=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Document(models.Model):
+    title = models.CharField(max_length=200, unique=True)
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class PlatformRun(PlatformAgentRun):
+    """The table that a Rails platform made, and goes on writing."""
+
+    agent = models.ForeignKey(
+        Agent, models.DO_NOTHING, null=True, blank=True, db_constraint=False, related_name="runs"
+    )
+
+    class Meta(PlatformAgentRun.Meta):
+        managed = False
+        db_table = "agent_runs"
+
+
+class GeneratorRun(GeneratorAgentRun):
+    """The table that the Rails generator made."""
+
+    class Meta(GeneratorAgentRun.Meta):
+        managed = False
+        db_table = "solid_agent_runs"
+
+
+class AgentRun(AbstractAgentRun):
+    """A table of this project's own, made by its migration."""

@@ -1,0 +1,72 @@
+"""Who may see what: the permissions of a run model, and which of its fields they cover."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib import admin
+from django.contrib.admin.utils import quote
+from django.db import models
+from django.urls import reverse
+
+from solid_runs.columns import columns_of
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+    from solid_runs.columns import AnyModel
+
+CONTENT: Final = frozenset(
+    {
+        "error_backtrace",
+        "error_message",
+        "input_params",
+        "input_prompt",
+        "output",
+        "output_metadata",
+    }
+)
+"""With the log: what only those see who may see the content of runs. Lists never load them."""
+
+
+def content_fields(model: AnyModel) -> set[str]:
+    """The fields of CONTENT that this model has, and its log."""
+    columns = columns_of(model)
+    return {columns.log.name} | {name for name in CONTENT if name in columns}
+
+
+def permission_name(model: AnyModel, codename: str) -> str:
+    """``app_label.codename``, in the app of the model that declares the permission.
+
+    A proxy and a child of multi-table inheritance do not inherit the permissions of their parent.
+    """
+    for base in model.__mro__:
+        meta = getattr(base, "_meta", None)
+        if meta is None or meta.abstract:
+            continue
+        if codename in (declared for declared, _name in meta.permissions):
+            return f"{meta.app_label}.{codename}"
+    return f"{model._meta.app_label}.{codename}"
+
+
+def permission_label(model: AnyModel, codename: str) -> str:
+    """The permission as it is shown where permissions are granted."""
+    for base in model.__mro__:
+        declared = dict(base._meta.permissions) if hasattr(base, "_meta") else {}
+        if codename in declared:
+            return str(declared[codename])
+    return codename
+
+
+def subject_url(site: admin.AdminSite, request: HttpRequest, subject: Any) -> str | None:
+    """The admin page of what a run is about, for those who may see it."""
+    if not isinstance(subject, models.Model) or not site.is_registered(type(subject)):
+        return None
+    if not site.get_model_admin(type(subject)).has_view_permission(request, subject):
+        return None
+    opts = subject._meta
+    return reverse(
+        f"admin:{opts.app_label}_{opts.model_name}_change",
+        args=[quote(subject.pk)],
+        current_app=site.name,
+    )

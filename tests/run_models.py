@@ -1,0 +1,142 @@
+"""Hosts with tables or settings that the ordinary ones do not have.
+
+In a registry of their own: the system checks of the suite shall not see them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps.registry import Apps
+from django.db import models
+
+from solid_runs.fields import RunJSONField, RunStatusField
+from solid_runs.mixin import AgentRunMixin
+from solid_runs.models import PlatformAgentRun
+
+apart = Apps()
+
+
+class TextLogRun(AgentRunMixin):
+    """Its log and its metadata are plain text, which no check constraint looks at."""
+
+    events_column = "log"
+
+    status = RunStatusField(store="name")
+    output_metadata = RunJSONField(null=True, blank=True)
+    log = RunJSONField(null=True, blank=True)
+
+    class Meta:
+        app_label = "tests"
+        apps = apart
+        managed = False
+        db_table = "text_log_runs"
+
+
+class RenamedLogRun(PlatformAgentRun):
+    """The field of the log goes by another name than its column."""
+
+    events_column = "trail"
+
+    logs = None
+    trail = RunJSONField(null=True, db_column="logs")
+
+    class Meta(PlatformAgentRun.Meta):
+        app_label = "tests"
+        apps = apart
+        managed = False
+        db_table = "agent_runs"
+
+
+class MisnamedLogRun(PlatformAgentRun):
+    events_column = "evnts"
+
+    class Meta(PlatformAgentRun.Meta):
+        app_label = "tests"
+        apps = apart
+        managed = False
+        db_table = "agent_runs"
+
+
+class NumberedProviderRun(PlatformAgentRun):
+    """What a host calls ``provider`` and ``model`` need not be text."""
+
+    agent_id = None
+    provider = models.BigIntegerField(null=True, db_column="agent_id")
+
+    class Meta(PlatformAgentRun.Meta):
+        app_label = "tests"
+        apps = apart
+        managed = False
+        db_table = "agent_runs"
+
+
+def create_text_table(connection: Any) -> None:
+    key, text = {
+        "sqlite": ("integer PRIMARY KEY AUTOINCREMENT", "text"),
+        "postgresql": ("bigserial PRIMARY KEY", "text"),
+        "mysql": ("bigint PRIMARY KEY AUTO_INCREMENT", "longtext"),
+    }[connection.vendor]
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS text_log_runs")
+        cursor.execute(
+            f"CREATE TABLE text_log_runs (id {key}, status varchar(255), "
+            f"output_metadata {text}, log {text})"
+        )
+
+
+class NarrowRun(AgentRunMixin):
+    """Its table is in MariaDB's older character set, which has no emoji."""
+
+    status = RunStatusField(store="name")
+    output = models.TextField(null=True, blank=True)
+    output_metadata = RunJSONField(null=True, blank=True)
+    events = RunJSONField(null=True, blank=True)
+
+    class Meta:
+        app_label = "tests"
+        apps = apart
+        managed = False
+        db_table = "narrow_runs"
+
+
+def create_narrow_table(connection: Any) -> None:
+    """On MariaDB; the other databases know no such thing, so there it is an ordinary table."""
+    key, narrow = {
+        "sqlite": ("integer PRIMARY KEY AUTOINCREMENT", ""),
+        "postgresql": ("bigserial PRIMARY KEY", ""),
+        "mysql": ("bigint PRIMARY KEY AUTO_INCREMENT", "CHARACTER SET utf8mb3"),
+    }[connection.vendor]
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS narrow_runs")
+        cursor.execute(
+            f"CREATE TABLE narrow_runs (id {key}, status varchar(255), "
+            f"output text, output_metadata text, events text) {narrow}"
+        )
+
+
+class OddlyNamedRun(AgentRunMixin):
+    status = RunStatusField(store="integer", db_column="order")
+    output_metadata = RunJSONField(null=True, db_column="meta data")
+    events = RunJSONField(null=True, db_column="Group")
+
+    class Meta:
+        app_label = "tests"
+        apps = apart
+        managed = False
+        db_table = "an odd-table"
+
+
+def create_oddly_named_table(connection: Any) -> None:
+    quote = connection.ops.quote_name
+    names = [quote(field.column) for field in OddlyNamedRun._meta.local_fields]
+    key = {
+        "sqlite": "integer PRIMARY KEY AUTOINCREMENT",
+        "postgresql": "bigserial PRIMARY KEY",
+        "mysql": "bigint PRIMARY KEY AUTO_INCREMENT",
+    }[connection.vendor]
+    types = [key, "integer", "json", "json"]
+    columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=True))
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TABLE IF EXISTS {quote(OddlyNamedRun._meta.db_table)}", None)
+        cursor.execute(f"CREATE TABLE {quote(OddlyNamedRun._meta.db_table)} ({columns})", None)
