@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
-from django.db import models
+from django.db import connections, models, transaction
 
 from solid_runs.columns import LIFECYCLE
 from solid_runs.fields import LOADED
@@ -15,14 +16,39 @@ SEEN: Final = "solid_runs_seen"
 """The attribute of ``instance._state``, copied and pickled with it, that keeps them."""
 
 
-def remember(run: models.Model, names: Iterable[str] | None = None) -> None:
-    """Note that the row holds what this copy holds: in these fields, or in all."""
+def remember_read(run: models.Model, names: Iterable[str] | None = None) -> None:
+    """Note that this copy holds what the row holds: in these fields, or in all."""
+    _remember(run, _held(run, names))
+
+
+def remember_written(run: models.Model, names: Iterable[str] | None, using: str) -> None:
+    """The same after a write, once it is committed: what a rollback takes back is not known.
+
+    The status is noted at once; the next transition is decided by the row in any case.
+    """
+    held = _held(run, names)
+    if connections[using].in_atomic_block:
+        seen = getattr(run._state, SEEN, {})
+        setattr(run._state, SEEN, {name: seen[name] for name in seen if name not in held})
+        _remember(run, {"status": held["status"]} if "status" in held else {})
+        transaction.on_commit(partial(_remember, run, held), using=using, robust=True)
+    else:
+        _remember(run, held)
+
+
+def _held(run: models.Model, names: Iterable[str] | None) -> dict[str, Any]:
     values = run.__dict__
-    names = LIFECYCLE if names is None else list(names)
-    if "status" in names and "status" in values:
-        setattr(run._state, LOADED, values["status"])
-    seen = {name: _fingerprint(values[name]) for name in names if name in values}
-    setattr(run._state, SEEN, {**getattr(run._state, SEEN, {}), **seen})
+    return {
+        name: _fingerprint(values[name])
+        for name in (LIFECYCLE if names is None else names)
+        if name in values
+    }
+
+
+def _remember(run: models.Model, held: Mapping[str, Any]) -> None:
+    if "status" in held:
+        setattr(run._state, LOADED, held["status"])
+    setattr(run._state, SEEN, {**getattr(run._state, SEEN, {}), **held})
 
 
 def unchanged(run: models.Model) -> set[str]:

@@ -15,12 +15,12 @@ from django.utils import timezone
 from solid_runs import failures, fingerprints
 from solid_runs.columns import OPTIONAL, RunColumns, columns_of, whole_number
 from solid_runs.conf import setting
-from solid_runs.copies import remember
+from solid_runs.copies import remember_read, remember_written
 from solid_runs.event_logs import ColumnLog
 from solid_runs.events import Entry, Numbered, as_entries, event_entry, message_entry
 from solid_runs.exceptions import RunNotFound
 from solid_runs.querysets import RunQuerySet
-from solid_runs.saving import has_row, prepare, save_existing
+from solid_runs.saving import has_row, prepare, save_existing, stored_names
 from solid_runs.statuses import IN_PROGRESS, MOVES, RESTARTABLE, RunStatus, UnknownStatus
 from solid_runs.subjects import UnresolvedSubject, set_subject, subject_of
 from solid_runs.summaries import DEFAULT_ACTION, summarise
@@ -384,7 +384,7 @@ class AgentRunMixin(models.Model):
         cls, db: str | None, field_names: Collection[str], values: Collection[Any], **kwargs: Any
     ) -> Self:
         run = super().from_db(db, field_names, values, **kwargs)
-        remember(run)
+        remember_read(run)
         return run
 
     def refresh_from_db(
@@ -395,7 +395,7 @@ class AgentRunMixin(models.Model):
     ) -> None:
         names = None if fields is None else list(fields)
         super().refresh_from_db(using, names, from_queryset)
-        remember(self, names)
+        remember_read(self, names)
 
     def save(
         self,
@@ -413,7 +413,7 @@ class AgentRunMixin(models.Model):
         ``update_fields``. Naming the log in ``update_fields`` is a ValueError.
         """
         if update_fields is not None:
-            update_fields = list(update_fields)
+            update_fields = stored_names(update_fields, self._columns)
         if force_insert or not has_row(self, using):
             alias = using or write_alias(self)
             prepare(self, self._columns, alias)
@@ -433,7 +433,7 @@ class AgentRunMixin(models.Model):
                 update_fields,
                 lambda names: save(force_update=force_update, using=alias, update_fields=names),
             )
-        remember(self, update_fields)
+        remember_written(self, update_fields, alias)
 
     @property
     def _columns(self) -> RunColumns:

@@ -98,9 +98,9 @@ def cut(value: str, chars: int | None, size: int | None) -> str:
 
 def reach(chars: int | None, size: int | None) -> int | None:
     """How much of a text decides what is kept of it; two code units may join into a character."""
-    reaches = [] if chars is None else [2 * max(0, chars) + 2]
+    reaches = [] if chars is None else [2 * max(0, chars)]
     if size is not None:
-        reaches.append(max(0, size) + 2)
+        reaches.append(max(0, size))
     return min(reaches, default=None)
 
 

@@ -67,7 +67,7 @@ def save_existing(
     if update_fields is None:
         names = _loaded_fields(run) - unchanged(run)
     else:
-        names = _named(run, columns, update_fields)
+        names = _named(columns, update_fields)
     if names and update_fields is not None:
         names |= healed | _moving_timestamps(run)
     names.discard(columns.log.name)
@@ -111,7 +111,19 @@ def _loaded_fields(run: models.Model) -> set[str]:
     }
 
 
-def _named(run: models.Model, columns: RunColumns, update_fields: Iterable[str]) -> set[str]:
+ALIASES: Final = {
+    "total_tokens": "reported_total_tokens",
+    "instructions_digest": "stored_instructions_digest",
+}
+"""Computed readers, and the fields of the columns behind them."""
+
+
+def stored_names(names: Iterable[str], columns: RunColumns) -> list[str]:
+    """``names`` with the fields behind computed readers in their place."""
+    return [ALIASES[name] if ALIASES.get(name) in columns else name for name in names]
+
+
+def _named(columns: RunColumns, update_fields: Iterable[str]) -> set[str]:
     names = set(update_fields)
     log = columns.log
     if names & {log.name, log.attname}:
@@ -119,13 +131,7 @@ def _named(run: models.Model, columns: RunColumns, update_fields: Iterable[str])
             f"save() never writes the event log of a run that has a row; leave {log.name!r} out "
             f"of update_fields and use append_event() or add_log()."
         )
-    # total_tokens and instructions_digest are computed; their columns go by other names.
-    aliases = {
-        "total_tokens": "reported_total_tokens",
-        "instructions_digest": "stored_instructions_digest",
-    }
-    fields = {field.name for field in run._meta.fields}
-    return {aliases[name] if name in aliases and name not in fields else name for name in names}
+    return names
 
 
 def _moving_timestamps(run: models.Model) -> set[str]:

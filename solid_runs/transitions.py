@@ -13,7 +13,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from solid_runs.columns import LIFECYCLE, RunColumns, column_of, columns_of, facts
-from solid_runs.copies import remember
+from solid_runs.copies import remember_written
 from solid_runs.exceptions import NotAnObject, RunNotFound, UnknownStatusError
 from solid_runs.merging import fit_object, merge_within, shallow_merge
 from solid_runs.signals import run_status_changed
@@ -132,7 +132,7 @@ class Transition:
                 self.run.__dict__.pop(name, None)
             else:
                 setattr(self.run, name, value)
-        remember(self.run, values)
+        remember_written(self.run, values, self.using)
 
     def _read_again(self, *, locked: bool = False) -> None:
         deferred = self.run.get_deferred_fields()
