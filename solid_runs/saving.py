@@ -120,7 +120,8 @@ ALIASES: Final = {
 
 def stored_names(names: Iterable[str], columns: RunColumns) -> list[str]:
     """``names`` with the fields behind computed readers in their place."""
-    return [ALIASES[name] if ALIASES.get(name) in columns else name for name in names]
+    behind = {name: field for name, field in ALIASES.items() if field in columns}
+    return [behind.get(name, name) for name in names]
 
 
 def _named(columns: RunColumns, update_fields: Iterable[str]) -> set[str]:
