@@ -187,7 +187,8 @@ def as_stored(field: AnyField, value: Any, connection: Connection) -> Any:
         return storable.json_value(value, max_bytes=facts(field, connection).max_bytes)
     if isinstance(field, (models.CharField, models.TextField)) and not field.choices:
         real = facts(field, connection)
-        said = value if isinstance(value, str) else storable.compact_json(value)
+        nested = isinstance(value, (Mapping, list, tuple))
+        said = storable.compact_json(value) if nested else value
         return storable.text(
             said, max_chars=real.max_chars, max_bytes=real.max_bytes, bmp_only=real.bmp_only
         )

@@ -16,6 +16,10 @@ SEEN: Final = "solid_runs_seen"
 """The attribute of ``instance._state``, copied and pickled with it, that keeps them."""
 
 
+WRITTEN: Final = "solid_runs_written"
+"""The attribute of ``instance._state`` with the database that this copy wrote to last."""
+
+
 def remember_read(run: models.Model, names: Iterable[str] | None = None) -> None:
     """Note that this copy holds what the row holds: in these fields, or in all."""
     _remember(run, _held(run, names))
@@ -26,6 +30,7 @@ def remember_written(run: models.Model, names: Iterable[str] | None, using: str)
 
     The status is noted at once; the next transition is decided by the row in any case.
     """
+    setattr(run._state, WRITTEN, using)
     held = _held(run, names)
     if connections[using].in_atomic_block:
         seen = getattr(run._state, SEEN, {})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+import json
+from typing import TYPE_CHECKING, Any
 
 from django.db import connections, models, transaction
+from django.db.models.expressions import RawSQL
 
 from solid_runs import storable
 from solid_runs.columns import (
@@ -27,8 +29,8 @@ class ColumnLog:
     """The log that lives in a column of the run's row: a JSON list, oldest first.
 
     An append is one UPDATE that adds to the list in the database, so racing writers, Rails
-    included, lose nothing. A text column on PostgreSQL, and any database that has no form here,
-    is read and rewritten under a lock on the row.
+    included, lose nothing. A text column on PostgreSQL, any database that has no form here, and
+    a list that the database's functions cannot read, are read and rewritten under a lock.
     """
 
     def __init__(self, columns: RunColumns) -> None:
@@ -50,27 +52,27 @@ class ColumnLog:
             cursor.execute(sql, {"entry": text, "pk": key, "size": len(text.encode()) + 2})
             appended = cursor.rowcount > 0
         if not appended:
-            self._explain(pk, using, real.capacity)
-
-    def _explain(self, pk: Any, using: str, capacity: int | None) -> NoReturn:
-        """Say why an append found no row to write to."""
-        self._require_row(pk, using)
-        column = column_of(self.field)
-        stored = self._row(pk, using).values_list(self.field.attname, flat=True).first()
-        if capacity is not None and isinstance(stored, list):
-            raise LogFull(self.columns.model, pk, column, capacity)
-        raise NotAList(self.columns.model, pk, column)
+            # Gone, full, no list, or one that the database's own functions cannot read.
+            self._append_under_lock(pk, entry, using)
 
     def _append_under_lock(self, pk: Any, entry: Entry, using: str) -> None:
-        name = self.field.attname
+        """Splice the entry into the list as it is written, so that nothing in it changes."""
+        connection, column = connections[using], column_of(self.field)
+        real, rows = facts(self.field, connection), self._row(pk, using)
+        as_text = "{}::text" if connection.vendor == "postgresql" else "{}"
+        quoted = connection.ops.quote_name(column).replace("%", "%%")
+        raw = RawSQL(as_text.format(quoted), [])  # noqa: S611
         with transaction.atomic(using=using):
-            rows = self._row(pk, using)
-            stored = rows.select_for_update().values_list(name, flat=True).first()
-            if stored is None:
-                self._require_row(pk, using)
-            elif not isinstance(stored, list) and stored not in ("", "null", "[]"):
-                raise NotAList(self.columns.model, pk, column_of(self.field))
-            rows.update(**{name: [*as_entries(stored), entry]})
+            found = list(rows.select_for_update().values_list(raw, flat=True))
+            if not found:
+                raise RunNotFound(self.columns.model, pk)
+            text = spliced(found[0], storable.compact_json(entry, ascii=real.bmp_only))
+            if text is not None and within(text, real.capacity):
+                rows.update(**{self.field.attname: RawSQL("%s", [text])})
+        if text is None:
+            raise NotAList(self.columns.model, pk, column)
+        if real.capacity is not None and not within(text, real.capacity):
+            raise LogFull(self.columns.model, pk, column, real.capacity)
 
     def read_after(self, pk: Any, seq: int, using: str) -> list[Numbered]:
         """The entries past position ``seq``, as the database has them now."""
@@ -83,9 +85,21 @@ class ColumnLog:
     def _row(self, pk: Any, using: str) -> QuerySet[models.Model]:
         return self.model._base_manager.using(using).filter(pk=pk)
 
-    def _require_row(self, pk: Any, using: str) -> None:
-        if not self._row(pk, using).exists():
-            raise RunNotFound(self.columns.model, pk)
+
+def spliced(stored: Any, entry: str) -> str | None:
+    """The JSON list ``stored``, as text or decoded, with one entry more; None: it is no list."""
+    text = stored if isinstance(stored, str) else storable.compact_json(stored)
+    try:
+        entries = json.loads(text) if text.strip() else []
+    except ValueError:
+        return None
+    if entries in (None, "", "[]", []):
+        return f"[{entry}]"
+    return f"{text.rstrip()[:-1]},{entry}]" if isinstance(entries, list) else None
+
+
+def within(text: str, capacity: int | None) -> bool:
+    return capacity is None or len(text.encode()) <= capacity
 
 
 def append_sql(field: AnyField, connection: Connection, real: ColumnFacts) -> str | None:

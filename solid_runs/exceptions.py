@@ -17,7 +17,7 @@ class RunNotFound(SolidRunsError):
     def __init__(self, model: type[Any], pk: Any) -> None:
         self.model, self.pk = model, pk
         if pk is None:
-            message = f"This {model.__name__} is not saved yet; save() it first."
+            message = f"This {model.__name__} has no row: save() it first. Or was it deleted?"
         else:
             message = f"There is no {model.__name__} with primary key {pk!r}; was it deleted?"
         super().__init__(message)

@@ -15,7 +15,7 @@ from django.utils import timezone
 from solid_runs import failures, fingerprints
 from solid_runs.columns import OPTIONAL, RunColumns, columns_of, whole_number
 from solid_runs.conf import setting
-from solid_runs.copies import remember_read, remember_written
+from solid_runs.copies import WRITTEN, remember_read, remember_written
 from solid_runs.event_logs import ColumnLog
 from solid_runs.events import Entry, Numbered, as_entries, event_entry, message_entry
 from solid_runs.exceptions import RunNotFound
@@ -143,13 +143,13 @@ class AgentRunMixin(models.Model):
             own = isinstance(self._columns.fields.get(name), models.CharField | models.TextField)
             if own and metadata and isinstance(metadata.get(name), str):
                 values[name] = metadata[name]
-        return self._move(RunStatus.COMPLETE, values | self._end(), metadata=metadata)
+        return self._move(RunStatus.COMPLETE, values, metadata=metadata)
 
     def fail(self, error: Any) -> bool:
         """End the run with an exception or a text. False when it has ended already."""
         failure = failures.describe(error)
         values = {"error_message": failure.message, "error_backtrace": failure.backtrace}
-        return self._move(RunStatus.FAILED, values | self._end())
+        return self._move(RunStatus.FAILED, values)
 
     def cancel(self, reason: str | None = CANCEL_REASON) -> bool:
         """End the run before it is through. False when it has ended already: it was faster.
@@ -171,7 +171,7 @@ class AgentRunMixin(models.Model):
             for name, text in reasons.items()
             if text is not None
         }
-        return self._move(RunStatus.CANCELLED, values | self._end())
+        return self._move(RunStatus.CANCELLED, values)
 
     def restart(self) -> bool:
         """The one way out of an end: failed or cancelled becomes running, started now.
@@ -187,13 +187,6 @@ class AgentRunMixin(models.Model):
             "error_backtrace": None,
         }
         return self._move(RunStatus.RUNNING, values, sources=RESTARTABLE)
-
-    def _end(self) -> dict[str, Any]:
-        now = timezone.now()
-        started_at = self.__dict__.get("started_at")
-        if started_at is None:
-            return {"completed_at": now}
-        return {"completed_at": now, "duration_ms": max(0, elapsed_ms(started_at, now))}
 
     def _move(
         self,
@@ -261,9 +254,11 @@ class AgentRunMixin(models.Model):
         log = ColumnLog(self._columns)
         if self.pk is None or self._state.adding:
             raise RunNotFound(type(self), None)
-        log.append(self.pk, entry, write_alias(self))
+        using = write_alias(self)
+        log.append(self.pk, entry, using)
         # The database computed it: the next read is fresh.
         self.__dict__.pop(log.field.attname, None)
+        remember_written(self, (), using)
 
     def _unjudged(self) -> set[str]:
         """An unknown status is nobody's fault who only writes to the log."""
@@ -394,6 +389,9 @@ class AgentRunMixin(models.Model):
         from_queryset: models.QuerySet[Any] | None = None,
     ) -> None:
         names = None if fields is None else list(fields)
+        if using is None and from_queryset is None:
+            # What this copy wrote is read from where it wrote it, not from a replica.
+            using = getattr(self._state, WRITTEN, None)
         super().refresh_from_db(using, names, from_queryset)
         remember_read(self, names)
 

@@ -13,7 +13,7 @@ from solid_runs.exceptions import StaleRun
 from solid_runs.fields import LOADED
 from solid_runs.merging import fit_object, json_size
 from solid_runs.statuses import MOVES, RunStatus
-from solid_runs.transitions import announce, new_trace_id, rows_of
+from solid_runs.transitions import announce, new_trace_id, rows_of, write_alias
 
 if TYPE_CHECKING:
     from solid_runs.mixin import AgentRunMixin
@@ -24,7 +24,8 @@ def has_row(run: models.Model, using: str | None) -> bool:
 
     ``run.pk = None; run.save()``, the idiom for a clone, and a copy to another database do not.
     """
-    return not run._state.adding and run.pk is not None and using in (None, run._state.db)
+    own = (None, run._state.db, write_alias(run))
+    return not run._state.adding and run.pk is not None and using in own
 
 
 def prepare(run: AgentRunMixin, columns: RunColumns, using: str) -> set[str]:
@@ -68,13 +69,19 @@ def save_existing(
         names = _loaded_fields(run) - unchanged(run)
     else:
         names = _named(columns, update_fields)
-    if names and update_fields is not None:
-        names |= healed | _moving_timestamps(run)
-    names.discard(columns.log.name)
+        if names:
+            names |= _moving_timestamps(run)
+    names -= {columns.log.name} | healed
+
+    def write(names: set[str]) -> None:
+        if healed:
+            _heal_trace(run, columns, using)
+        save(sorted(names))
+
     target = run.__dict__.get("status")
     read: Any = getattr(run._state, LOADED, UNREAD)
     if "status" not in names or read == target:
-        save(sorted(names - {"status"}))
+        write(names - {"status"})
         return
     if read is UNREAD:
         why = f"its status was set to {target!r} without ever having been read."
@@ -88,11 +95,18 @@ def save_existing(
         if moved:
             # The row is locked now, so writing the status again with the rest changes nothing,
             # and receivers of post_save are told of it.
-            save(sorted(names))
+            write(names)
             announce(run, read, target, columns, using)
     if not moved:
         why = f"its status is no longer {read!s}, which this copy had read."
         raise StaleRun(type(run), run.pk, read=read, assigned=target, why=why)
+
+
+def _heal_trace(run: AgentRunMixin, columns: RunColumns, using: str) -> None:
+    """Store the new trace id, or take over the one that somebody else gave the row."""
+    rows = rows_of(run, columns, using)
+    if not rows.filter(trace_id__isnull=True).update(trace_id=run.trace_id):
+        run.trace_id = rows.values_list("trace_id", flat=True).first()
 
 
 UNREAD: Final = object()

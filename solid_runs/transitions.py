@@ -18,6 +18,7 @@ from solid_runs.exceptions import NotAnObject, RunNotFound, UnknownStatusError
 from solid_runs.merging import fit_object, merge_within, shallow_merge
 from solid_runs.signals import run_status_changed
 from solid_runs.statuses import RunStatus, UnknownStatus
+from solid_runs.times import elapsed_ms
 
 if TYPE_CHECKING:
     from solid_runs.mixin import AgentRunMixin
@@ -40,11 +41,12 @@ class Transition:
         *,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
+        """``values`` are the fields to write; the time and the duration of an end are added."""
         self.run, self.target, self.sources = run, target, sources
         self.columns = columns_of(type(run))
         self.using = write_alias(run)
-        now = timezone.now()
-        self.values = self.columns.storable({**values, "updated_at": now}, self.using)
+        self.now = timezone.now()
+        self.values = self.columns.storable({**values, "updated_at": self.now}, self.using)
         self.metadata = metadata if metadata and "output_metadata" in self.columns else None
 
     def perform(self) -> bool:
@@ -109,7 +111,7 @@ class Transition:
         return False
 
     def _write(self, source: RunStatus, *guards: Any, **extra: Any) -> bool:
-        values = {"status": self.target, **self.values, **extra}
+        values = {"status": self.target, **self.values, **self._end(source), **extra}
         conditions = [Q(status__in=[source]), *guards]
         if self.run.__dict__.get("trace_id", "") is None and "trace_id" in self.columns:
             values["trace_id"] = new_trace_id()
@@ -120,6 +122,16 @@ class Transition:
         self._show(values)
         announce(self.run, source, self.target, self.columns, self.using)
         return True
+
+    def _end(self, source: RunStatus) -> dict[str, Any]:
+        """When the run ended and how long it took, if this copy is as new as its row."""
+        if not self.target.is_terminal:
+            return {}
+        end: dict[str, Any] = {"completed_at": self.now}
+        started_at = self.run.__dict__.get("started_at")
+        if started_at is not None and self.run.__dict__.get("status", source) == source:
+            end["duration_ms"] = max(0, elapsed_ms(started_at, self.now))
+        return self.columns.storable(end, self.using)
 
     def _new_metadata(self) -> dict[str, Any]:
         field = self.columns.fields["output_metadata"]

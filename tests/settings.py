@@ -7,6 +7,7 @@ product to the alias it was given.
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 VENDOR = os.environ.get("SOLID_RUNS_DB", "sqlite")
@@ -39,7 +40,7 @@ def database(alias: str) -> dict[str, object]:
         }
     if VENDOR == "sqlite":
         # Files, not memory: the races use real processes.
-        folder = os.environ.get("SOLID_RUNS_TEST_DIR", "/tmp")
+        folder = os.environ.get("SOLID_RUNS_TEST_DIR", tempfile.gettempdir())
         return {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": f"{folder}/{name}_{os.getuid()}.sqlite3",

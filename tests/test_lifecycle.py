@@ -170,11 +170,23 @@ def test_a_copy_that_does_not_know_the_start_leaves_the_duration_to_be_calculate
     run = make(model)
     get(run).start()
 
-    run.finish("done")  # this copy still has no started_at
+    model.objects.defer("started_at").get(pk=run.pk).finish("done")
 
     stored = get(run)
     assert stored.duration_ms is None
     assert stored.calculated_duration_ms() is not None
+
+
+@full_shapes
+def test_a_copy_from_before_a_restart_does_not_measure_from_the_earlier_start(
+    model: Model,
+) -> None:
+    stale = make(model, "failed", started_at=timezone.now() - timedelta(hours=1))
+    get(stale).restart()
+
+    assert stale.finish("done")
+
+    assert get(stale).calculated_duration_ms() < 60_000
 
 
 @full_shapes

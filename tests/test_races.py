@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
-from solid_runs.columns import columns_of
+from solid_runs.columns import columns_of, facts
 from solid_runs.event_logs import append_sql
 from solid_runs.signals import run_status_changed
 from solid_runs.statuses import RunStatus
@@ -92,7 +92,8 @@ def test_a_row_lock_loses_no_entry_where_the_database_has_no_append(field: list[
     run = PlatformJsonRun.objects.create(status=RunStatus.RUNNING)
     if connection.vendor == "sqlite":
         # Without row locks that form would meet "database is locked"; SQLite never takes it.
-        assert append_sql(columns_of(PlatformJsonRun).log, connection, "unknown") is not None
+        log = columns_of(PlatformJsonRun).log
+        assert append_sql(log, connection, facts(log, connection)) is not None
         return
     append = {"task": "append", "model": "PlatformJsonRun", "pk": run.pk, "count": 25}
     race(field, [{**append, "writer": writer, "locked": True} for writer in range(4)])

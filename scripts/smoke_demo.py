@@ -1,0 +1,161 @@
+"""Run make demo as a newcomer would, look at what it serves, and stop it.
+
+Arguments go to make: VENV=… PYTHON=….
+"""
+
+from __future__ import annotations
+
+import base64
+import http.cookiejar
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 300
+TABLES = ["agentrun", "generatorrun", "platformrun"]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for round_name in ("a new database", "the same database again"):
+            port = free_port()
+            print(f"make demo with {round_name}, on port {port}", flush=True)
+            with_server(folder, port)
+        check_taken_port(folder)
+    print("The demo serves its admin and its API, twice; a taken port is said.")
+
+
+def with_server(folder: str, port: int) -> None:
+    server = subprocess.Popen(
+        make(folder, port),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    said: list[str] = []
+    reader = threading.Thread(target=read, args=(server, said), daemon=True)
+    reader.start()
+    try:
+        wait_until_served(server, said)
+        look(f"http://127.0.0.1:{port}", "".join(said))
+    finally:
+        os.killpg(server.pid, signal.SIGINT)
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+
+
+def make(folder: str, port: int) -> list[str]:
+    return ["make", "demo", f"PORT={port}", f"DEMO_DIR={folder}/demo", *sys.argv[1:]]
+
+
+def read(server: subprocess.Popen[str], said: list[str]) -> None:
+    assert server.stdout is not None
+    for line in server.stdout:
+        print(f"  | {line}", end="", flush=True)
+        said.append(line)
+
+
+def wait_until_served(server: subprocess.Popen[str], said: list[str]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if any("Ctrl-C stops" in line for line in said):
+            return
+        if server.poll() is not None:
+            sys.exit(f"make demo ended with {server.returncode} before it served anything.")
+        time.sleep(0.2)
+    sys.exit(f"make demo served nothing within {PATIENCE} s.")
+
+
+def look(root: str, said: str) -> None:
+    found = re.search(r"Login\s+(\w+), password (\w+)", said)
+    assert found, "the login was not printed"
+    name, password = found.groups()
+    jar = http.cookiejar.CookieJar()
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+    page = fetch(browser, f"{root}/admin/login/")
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page)
+    assert token, "the login page has no form"
+    form = {"username": name, "password": password, "csrfmiddlewaretoken": token.group(1)}
+    page = fetch(browser, f"{root}/admin/login/?next=/admin/", form)
+    assert "Log out" in page, "the login that was printed does not work"
+    for table in TABLES:
+        address = f"{root}/admin/agents/{table}/"
+        assert address in said, f"{address} was not printed"
+        page = fetch(browser, address)
+        # The first row leads to its page.
+        row = re.search(rf'href="(/admin/agents/{table}/\d+/change/[^"]*)"', page)
+        assert row, f"{address} lists no run"
+        fetch(browser, root + row.group(1))
+    assert "/static/" in page
+    fetch(browser, root + re.findall(r'href="(/static/admin/[^"]+\.css)"', page)[0])
+
+    credentials = base64.b64encode(f"{name}:{password}".encode()).decode()
+    program = urllib.request.build_opener()
+    program.addheaders = [("Authorization", f"Basic {credentials}")]
+    lists = re.findall(rf"{re.escape(root)}/api/\S+-runs/", said)
+    assert len(lists) == len(TABLES), f"the API's addresses were not printed: {lists}"
+    for address in lists:
+        runs = json.loads(fetch(program, address))["results"]
+        assert runs, f"{address} lists no run"
+        fetch(program, f"{address}{runs[0]['id']}/")
+        fetch(program, f"{address}{runs[0]['id']}/events/")
+    assert "openapi" in fetch(program, f"{root}/api/schema/")
+    refuses_strangers(lists[0])
+
+
+def fetch(
+    opener: urllib.request.OpenerDirector, address: str, form: dict[str, str] | None = None
+) -> str:
+    data = None if form is None else urllib.parse.urlencode(form).encode()
+    with opener.open(address, data, timeout=60) as answer:
+        body = answer.read().decode()
+    print(f"  {answer.status} {address}", flush=True)
+    return str(body)
+
+
+def refuses_strangers(address: str) -> None:
+    try:
+        urllib.request.urlopen(address, timeout=60)
+        code = 200
+    except urllib.error.HTTPError as error:
+        code = error.code
+    print(f"  {code} {address} without a login")
+    assert code in (401, 403), "the API answers strangers"
+
+
+def check_taken_port(folder: str) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        done = subprocess.run(make(folder, port), cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode != 0, "make demo did not mind a taken port"
+    assert f"port {port} is taken" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+if __name__ == "__main__":
+    main()
