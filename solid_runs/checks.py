@@ -12,6 +12,7 @@ from django.db import connections, models
 
 from solid_runs.columns import LIFECYCLE, column_of, columns_of, facts
 from solid_runs.conf import DEFAULTS, configured
+from solid_runs.fields import RunStatusField
 from solid_runs.mixin import AgentRunMixin
 from solid_runs.models import GeneratorAgentRun, PlatformAgentRun
 from solid_runs.querysets import RunQuerySet
@@ -120,8 +121,16 @@ def _unmanaged(model: type[AgentRunMixin]) -> Iterable[checks.CheckMessage]:
 
 
 def _one_table(model: type[AgentRunMixin]) -> Iterable[checks.CheckMessage]:
+    if len(model._meta.pk_fields) != 1:
+        yield checks.Error(
+            "A run is known by one column, not by a composite primary key.",
+            hint="Give the model a primary key of one column.",
+            obj=model,
+            id="solid_runs.E017",
+        )
+        return
     columns = columns_of(model)
-    names = {field.name for field in model._meta.concrete_fields}
+    names = {field.name: field for field in model._meta.concrete_fields}
     if "status" not in names:
         yield checks.Error(
             "The model has no field 'status'.",
@@ -130,7 +139,16 @@ def _one_table(model: type[AgentRunMixin]) -> Iterable[checks.CheckMessage]:
             id="solid_runs.E013",
         )
         return
-    apart = [name for name in (*LIFECYCLE, columns.log_name) if name in names - {*columns.fields}]
+    if not isinstance(names["status"], RunStatusField):
+        yield checks.Error(
+            "The field 'status' is not a RunStatusField, so runs would not read as what they are.",
+            hint="Declare status = RunStatusField(store='name'), or store='integer'.",
+            obj=model,
+            id="solid_runs.E018",
+        )
+    apart = [
+        name for name in (*LIFECYCLE, columns.log_name) if name in names and name not in columns
+    ]
     if apart:
         yield checks.Error(
             f"The columns of the lifecycle are spread over two tables: {', '.join(apart)} are "

@@ -145,6 +145,10 @@ class RunColumns:
                     value,
                 )
                 continue
+            if value is None and not field.null:
+                if not isinstance(field, (models.CharField, models.TextField)):
+                    continue
+                value = ""
             kept[name] = as_stored(field, value, connection)
         return kept
 

@@ -74,6 +74,10 @@ class ColumnLog:
         if real.capacity is not None and not within(text, real.capacity):
             raise LogFull(self.columns.model, pk, column, real.capacity)
 
+    def pk_of(self, run: models.Model) -> Any:
+        """The key of the run's row in the table that holds the log."""
+        return getattr(run, self.model._meta.pk.attname)
+
     def read_after(self, pk: Any, seq: int, using: str) -> list[Numbered]:
         """The entries past position ``seq``, as the database has them now."""
         for stored in self._row(pk, using).values_list(self.field.attname, flat=True):
@@ -91,7 +95,7 @@ def spliced(stored: Any, entry: str) -> str | None:
     text = stored if isinstance(stored, str) else storable.compact_json(stored)
     try:
         entries = json.loads(text) if text.strip() else []
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if entries in (None, "", "[]", []):
         return f"[{entry}]"

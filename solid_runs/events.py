@@ -22,7 +22,7 @@ ENDS = ("done", "error")
 
 
 def _text(value: Any) -> str:
-    return storable.text(value if isinstance(value, str) else str(value), max_bytes=TEXT_BYTES)
+    return storable.text(value, max_bytes=TEXT_BYTES)
 
 
 def event_entry(

@@ -15,7 +15,7 @@ from django.utils import timezone
 from solid_runs import failures, fingerprints
 from solid_runs.columns import OPTIONAL, RunColumns, columns_of, whole_number
 from solid_runs.conf import setting
-from solid_runs.copies import WRITTEN, remember_read, remember_written
+from solid_runs.copies import WRITTEN, held, note_inserted, note_read, note_written
 from solid_runs.event_logs import ColumnLog
 from solid_runs.events import Entry, Numbered, as_entries, event_entry, message_entry
 from solid_runs.exceptions import RunNotFound
@@ -244,8 +244,11 @@ class AgentRunMixin(models.Model):
         entry = message_entry(message, level)
         using = write_alias(self)
         log = self._columns.log
+        moved = self._columns.fields.get("updated_at")
         with transaction.atomic(using=using):
             self._append(entry)
+            if moved is not None and not getattr(moved, "auto_now", False):
+                self.updated_at = timezone.now()
             self.full_clean(exclude=self.get_deferred_fields() | {log.name} | self._unjudged())
             self._touch(using)
         return entry
@@ -255,10 +258,10 @@ class AgentRunMixin(models.Model):
         if self.pk is None or self._state.adding:
             raise RunNotFound(type(self), None)
         using = write_alias(self)
-        log.append(self.pk, entry, using)
+        log.append(log.pk_of(self), entry, using)
         # The database computed it: the next read is fresh.
         self.__dict__.pop(log.field.attname, None)
-        remember_written(self, (), using)
+        note_written(self, {}, using)
 
     def _unjudged(self) -> set[str]:
         """An unknown status is nobody's fault who only writes to the log."""
@@ -281,7 +284,8 @@ class AgentRunMixin(models.Model):
 
     def events_after(self, seq: int = 0) -> list[Numbered]:
         """The entries past ``seq`` with their coordinates, as the database has them now."""
-        return ColumnLog(self._columns).read_after(self.pk, seq, write_alias(self))
+        log = ColumnLog(self._columns)
+        return log.read_after(log.pk_of(self), seq, write_alias(self))
 
     # What a run says of itself
 
@@ -305,7 +309,8 @@ class AgentRunMixin(models.Model):
 
     @instructions_digest.setter
     def instructions_digest(self, value: str | None) -> None:
-        self.stored_instructions_digest = value
+        if "stored_instructions_digest" in self._columns:
+            self.stored_instructions_digest = value
 
     @property
     def instructions_codename(self) -> str | None:
@@ -324,7 +329,8 @@ class AgentRunMixin(models.Model):
 
     @total_tokens.setter
     def total_tokens(self, value: int | None) -> None:
-        self.reported_total_tokens = value
+        if "reported_total_tokens" in self._columns:
+            self.reported_total_tokens = value
 
     def calculated_duration_ms(self, fallback_end: datetime | None = None) -> int | None:
         """The stored duration (0 counts), else end minus start, in whole milliseconds.
@@ -379,7 +385,7 @@ class AgentRunMixin(models.Model):
         cls, db: str | None, field_names: Collection[str], values: Collection[Any], **kwargs: Any
     ) -> Self:
         run = super().from_db(db, field_names, values, **kwargs)
-        remember_read(run)
+        note_read(run)
         return run
 
     def refresh_from_db(
@@ -393,7 +399,7 @@ class AgentRunMixin(models.Model):
             # What this copy wrote is read from where it wrote it, not from a replica.
             using = getattr(self._state, WRITTEN, None)
         super().refresh_from_db(using, names, from_queryset)
-        remember_read(self, names)
+        note_read(self, names)
 
     def save(
         self,
@@ -415,12 +421,14 @@ class AgentRunMixin(models.Model):
         if force_insert or not has_row(self, using):
             alias = using or write_alias(self)
             prepare(self, self._columns, alias)
+            values = held(self, update_fields)
             super().save(
                 force_insert=force_insert,
                 force_update=force_update,
                 using=using,
                 update_fields=update_fields,
             )
+            note_inserted(self, values, alias)
         else:
             save = super().save
             alias = using or write_alias(self)
@@ -431,7 +439,6 @@ class AgentRunMixin(models.Model):
                 update_fields,
                 lambda names: save(force_update=force_update, using=alias, update_fields=names),
             )
-        remember_written(self, update_fields, alias)
 
     @property
     def _columns(self) -> RunColumns:
@@ -466,6 +473,10 @@ class AgentRunMixin(models.Model):
     async def aadd_log(self, message: str, level: str = "info") -> Entry:
         """See add_log()."""
         return await sync_to_async(self.add_log)(message, level)
+
+    async def asummary(self) -> dict[str, Any]:
+        """See summary(), which may have to ask the database for what it computed."""
+        return await sync_to_async(self.summary)()
 
     async def aevents_log(self) -> list[Any]:
         """See events_log, which may have to ask the database."""

@@ -61,7 +61,7 @@ class RunQuerySet(models.QuerySet[_R]):
         return self._where("action_name", name)
 
     def with_trace(self, trace_id: str) -> Self:
-        return self._where("trace_id", str(trace_id))
+        return self.none() if trace_id is None else self._where("trace_id", str(trace_id))
 
     def _where(self, name: str, value: Any) -> Self:
         return self.filter(**{name: value}) if name in columns_of(self.model) else self.none()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections, models, transaction
 
-from solid_runs.columns import OPTIONAL, RunColumns, facts
-from solid_runs.copies import unchanged
+from solid_runs.columns import LIFECYCLE, OPTIONAL, RunColumns, facts
+from solid_runs.copies import UNSURE, held, note_written, unchanged
 from solid_runs.exceptions import StaleRun
 from solid_runs.fields import LOADED
 from solid_runs.merging import fit_object, json_size
@@ -32,9 +32,10 @@ def prepare(run: AgentRunMixin, columns: RunColumns, using: str) -> set[str]:
     """Make what the run says storable and give it a trace id; the names of what that changed."""
     changed = set()
     if "trace_id" in columns and run.__dict__.get("trace_id", "") is None:
-        run.trace_id = new_trace_id()
+        run.trace_id = new_trace_id(columns, using)
         changed.add("trace_id")
-    said = {name: run.__dict__[name] for name in OPTIONAL if name in run.__dict__}
+    said = {name: run.__dict__[name] for name in {*OPTIONAL, *LIFECYCLE} if name in run.__dict__}
+    said.pop("status", None)
     texts = {name: value for name, value in said.items() if isinstance(value, str)}
     for name, value in columns.storable(texts, using).items():
         if value != said[name]:
@@ -76,10 +77,14 @@ def save_existing(
     def write(names: set[str]) -> None:
         if healed:
             _heal_trace(run, columns, using)
+        values = held(run, names)
         save(sorted(names))
+        note_written(run, values, using)
 
     target = run.__dict__.get("status")
     read: Any = getattr(run._state, LOADED, UNREAD)
+    if hasattr(run._state, UNSURE):
+        read = rows_of(run, columns, using).values_list("status", flat=True).first()
     if "status" not in names or read == target:
         write(names - {"status"})
         return
@@ -95,7 +100,11 @@ def save_existing(
         if moved:
             # The row is locked now, so writing the status again with the rest changes nothing,
             # and receivers of post_save are told of it.
+            note_written(run, {"status": target}, using)
             write(names)
+            if run.__dict__.get("status") != target:
+                why = f"a receiver of pre_save set another status than {target!s}."
+                raise StaleRun(type(run), run.pk, read=read, assigned=target, why=why)
             announce(run, read, target, columns, using)
     if not moved:
         why = f"its status is no longer {read!s}, which this copy had read."

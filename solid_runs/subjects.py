@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.apps import apps
 from django.core.exceptions import ValidationError
-from django.db import connections, models
+from django.db import connections, models, router
 
 from solid_runs.columns import columns_of, fits
 from solid_runs.conf import setting
@@ -63,8 +63,13 @@ def set_subject(run: AgentRunMixin, subject: models.Model | None) -> None:
     if "runnable_type" in columns_of(type(run)):
         run.runnable_type = None if subject is None else type_name_for(type(subject))
         run.runnable_id = key
-    else:
-        run.agent_id = key
+        return
+    agent = _agent_model(run)
+    if agent is not None and subject is not None and not isinstance(subject, agent):
+        raise TypeError(
+            f"The subject of a {type(run).__name__} is a {agent.__name__}, not {subject!r}."
+        )
+    run.agent_id = key
 
 
 def subject_of(run: AgentRunMixin) -> models.Model | UnresolvedSubject | None:
@@ -89,7 +94,7 @@ def prefetch_subjects(runs: Iterable[AgentRunMixin]) -> None:
             by_type[named[0]][named[1]].append(run)
     for type_name, by_key in by_type.items():
         sample = next(iter(by_key.values()))[0]
-        found = _found(_target(type_name, sample), by_key)
+        found = _found(_target(type_name, sample), by_key, sample)
         for key, members in by_key.items():
             subject = found.get(key) or UnresolvedSubject(type_name, key)
             for run in members:
@@ -97,18 +102,26 @@ def prefetch_subjects(runs: Iterable[AgentRunMixin]) -> None:
 
 
 def _target(type_name: str, run: AgentRunMixin) -> AnyModel | None:
-    if type_name == "Agent" and not run.runnable_type:
-        agent = next((f for f in run._meta.concrete_fields if f.name == "agent"), None)
-        if agent is not None and agent.is_relation:
-            return agent.related_model
-    return model_for(type_name)
+    own = None if run.runnable_type else _agent_model(run)
+    return own or model_for(type_name)
 
 
-def _found(model: AnyModel | None, keys: Iterable[str]) -> dict[str, models.Model]:
+def _agent_model(run: models.Model) -> AnyModel | None:
+    """The model that a host's ForeignKey named ``agent`` points to."""
+    agent = next((field for field in run._meta.concrete_fields if field.name == "agent"), None)
+    return agent.related_model if agent is not None and agent.is_relation else None
+
+
+def _found(
+    model: AnyModel | None, keys: Iterable[str], run: AgentRunMixin
+) -> dict[str, models.Model]:
     if model is None:
         return {}
-    rows, pk, wanted = model._base_manager.all(), model._meta.pk, {}
-    connection = connections[rows.db]
+    using = router.db_for_read(model, instance=run)
+    rows, connection = model._base_manager.using(using), connections[using]
+    pk, wanted = model._meta.pk, {}
+    while pk.remote_field is not None:  # the parent's, under multi-table inheritance
+        pk = pk.target_field  # type: ignore[attr-defined]
     for key in keys:
         try:
             value = pk.to_python(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from django.conf import settings
 from django.utils import timezone
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -12,7 +13,7 @@ MILLISECOND = timedelta(milliseconds=1)
 def elapsed_ms(start: datetime, end: datetime) -> int:
     """Whole milliseconds from ``start`` to ``end``, truncated toward zero.
 
-    A naive value beside an aware one means UTC, as everywhere on the live tables.
+    A naive value beside an aware one means UTC, or local time where USE_TZ is off.
     """
     if timezone.is_aware(start) != timezone.is_aware(end):
         start, end = aware(start), aware(end)
@@ -21,7 +22,9 @@ def elapsed_ms(start: datetime, end: datetime) -> int:
 
 
 def aware(value: datetime) -> datetime:
-    return value if timezone.is_aware(value) else value.replace(tzinfo=UTC)
+    if timezone.is_aware(value):
+        return value
+    return value.replace(tzinfo=UTC if settings.USE_TZ else timezone.get_default_timezone())
 
 
 def iso_milliseconds(moment: datetime) -> str:
@@ -40,6 +43,7 @@ def parse_moment(value: object) -> datetime | None:
     if not isinstance(value, str):
         return None
     try:
-        return aware(datetime.fromisoformat(value)).astimezone(UTC)
+        moment = datetime.fromisoformat(value)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None

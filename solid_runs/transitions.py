@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from contextlib import nullcontext
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from solid_runs.columns import LIFECYCLE, RunColumns, column_of, columns_of, facts
-from solid_runs.copies import remember_written
+from solid_runs.copies import held, note_written
 from solid_runs.exceptions import NotAnObject, RunNotFound, UnknownStatusError
 from solid_runs.merging import fit_object, merge_within, shallow_merge
 from solid_runs.signals import run_status_changed
@@ -97,10 +98,10 @@ class Transition:
     def _update_under_lock(self, source: RunStatus) -> bool:
         rows = rows_of(self.run, self.columns, self.using).filter(status__in=[source])
         with transaction.atomic(using=self.using):
-            # A write takes the row's lock before the read on every database, SQLite included.
+            # A write takes the lock on SQLite, and a locking read sees past an older snapshot.
             if not rows.update(status=models.F("status")):
                 return False
-            stored = rows.values_list("output_metadata", flat=True).get()
+            stored = rows.select_for_update().values_list("output_metadata", flat=True).get()
             field = self.columns.fields["output_metadata"]
             limit = facts(field, connections[self.using]).max_bytes
             result = merge_within(stored, self._new_metadata(), limit)
@@ -114,7 +115,7 @@ class Transition:
         values = {"status": self.target, **self.values, **self._end(source), **extra}
         conditions = [Q(status__in=[source]), *guards]
         if self.run.__dict__.get("trace_id", "") is None and "trace_id" in self.columns:
-            values["trace_id"] = new_trace_id()
+            values["trace_id"] = new_trace_id(self.columns, self.using)
             conditions.append(Q(trace_id__isnull=True))
         rows = rows_of(self.run, self.columns, self.using).filter(*conditions)
         if not rows.update(**values):
@@ -129,7 +130,7 @@ class Transition:
             return {}
         end: dict[str, Any] = {"completed_at": self.now}
         started_at = self.run.__dict__.get("started_at")
-        if started_at is not None and self.run.__dict__.get("status", source) == source:
+        if isinstance(started_at, datetime) and self.run.__dict__.get("status", source) == source:
             end["duration_ms"] = max(0, elapsed_ms(started_at, self.now))
         return self.columns.storable(end, self.using)
 
@@ -144,7 +145,7 @@ class Transition:
                 self.run.__dict__.pop(name, None)
             else:
                 setattr(self.run, name, value)
-        remember_written(self.run, values, self.using)
+        note_written(self.run, held(self.run, values), self.using)
 
     def _read_again(self, *, locked: bool = False) -> None:
         deferred = self.run.get_deferred_fields()
@@ -188,8 +189,12 @@ def known_source(run: models.Model, sources: frozenset[RunStatus]) -> RunStatus:
     return next(status for status in likeliest if status in sources)
 
 
-def new_trace_id() -> str:
-    return str(uuid.uuid4())
+def new_trace_id(columns: RunColumns, using: str) -> str:
+    """A UUID, in its short form where the column is too short for the usual one."""
+    made = uuid.uuid4()
+    room = getattr(columns.fields["trace_id"], "max_length", None) or len(str(made))
+    text = str(made) if room >= len(str(made)) else made.hex
+    return str(columns.storable({"trace_id": text}, using)["trace_id"])
 
 
 def announce(

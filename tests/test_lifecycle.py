@@ -27,6 +27,7 @@ from tests.rows import (
     store_text,
     stored_text,
 )
+from tests.run_models import TightRun, create_tables
 
 pytestmark = pytest.mark.django_db
 
@@ -42,6 +43,12 @@ MOVES: dict[str, Callable[[Any], bool]] = {
 }
 every_move = pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
 every_end = pytest.mark.parametrize("end", ["complete", "failed", "cancelled"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tight_table(django_db_setup: None, django_db_blocker: Any) -> None:
+    with django_db_blocker.unblock():
+        create_tables(connection, TightRun)
 
 
 def warm(model: Model) -> None:
@@ -884,3 +891,46 @@ def test_any_other_column_may_be_missing(name: str) -> None:
     assert (run.status, len(run.events_log)) == ("complete", 2)
     assert model.objects.recent().finished().total_tokens_sum() >= 0
     assert run.subject is None or name != "agent_id"
+
+
+def test_texts_that_must_not_be_null_do_not_stop_a_failure() -> None:
+    run = make(TightRun, "running")
+
+    assert run.fail("boom") is True
+
+    assert (row(run)["error_message"], row(run)["error_backtrace"]) == ("boom", "")
+
+
+@pytest.mark.parametrize("end", ["failed", "cancelled"])
+def test_texts_that_must_not_be_null_are_emptied_by_a_restart(end: str) -> None:
+    run = make(TightRun, end, error_message="boom", error_backtrace="line 1")
+
+    assert run.restart() is True
+
+    assert (row(run)["error_message"], row(run)["error_backtrace"]) == ("", "")
+    assert (run.error_message, run.error_backtrace) == ("", "")
+
+
+def test_a_trace_id_is_made_as_short_as_its_column() -> None:
+    TightRun.objects.all().delete()
+    TightRun.objects.bulk_create([TightRun()])
+    old = TightRun.objects.get()
+    assert old.trace_id is None
+
+    assert old.fail("boom") is True
+    new = TightRun.objects.create()
+
+    for run in (old, new):
+        assert row(run)["trace_id"] == run.trace_id
+        assert len(run.trace_id) == 32
+
+
+@full_shapes
+def test_a_start_that_was_given_as_text_does_not_stop_the_end(model: Model) -> None:
+    run = model.objects.create(status="running", started_at="2026-01-15T09:30:00Z")
+
+    assert run.finish("done") is True
+
+    stored = get(run)
+    assert (stored.status, stored.started_at) == ("complete", STARTED)
+    assert stored.calculated_duration_ms() > 0

@@ -46,7 +46,9 @@ class StatusAttribute(DeferredAttribute):
         return value
 
     def __set__(self, instance: models.Model, value: Any) -> None:
-        instance.__dict__[self.field.attname] = self.field.assigned(value)
+        status = instance.__dict__[self.field.attname] = self.field.assigned(value)
+        if instance._state.adding:  # what bulk_create() is about to store
+            setattr(instance._state, LOADED, status)
 
     def __delete__(self, instance: models.Model) -> None:
         try:
