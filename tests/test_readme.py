@@ -27,8 +27,6 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.messages",
     "django.contrib.sessions",
-    "rest_framework",
-    "django_filters",
     "myapp",
 ]
 """
