@@ -140,3 +140,52 @@ def create_oddly_named_table(connection: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TABLE IF EXISTS {quote(OddlyNamedRun._meta.db_table)}", None)
         cursor.execute(f"CREATE TABLE {quote(OddlyNamedRun._meta.db_table)} ({columns})", None)
+
+
+class TightRun(AgentRunMixin):
+    """Texts that must not be null, a short trace id, and a time that nothing moves by itself."""
+
+    status = RunStatusField(store="name")
+    error_message = models.TextField(blank=True, default="")
+    error_backtrace = models.TextField(blank=True, default="")
+    trace_id = models.CharField(max_length=32, null=True, blank=True)
+    updated_at = models.DateTimeField(null=True, blank=True)
+    events = RunJSONField(null=True, blank=True)
+
+    class Meta:
+        app_label = "tests"
+        apps = apart
+        db_table = "tight_runs"
+
+
+class BaseRun(AgentRunMixin):
+    status = RunStatusField(store="name")
+    events = RunJSONField(null=True, blank=True)
+
+    class Meta:
+        app_label = "tests"
+        apps = apart
+        db_table = "base_runs"
+
+
+class NumberedRun(BaseRun):
+    """A child of multi-table inheritance with a key of its own."""
+
+    number = models.IntegerField(primary_key=True)
+    base = models.OneToOneField(BaseRun, models.CASCADE, parent_link=True)
+
+    class Meta:
+        app_label = "tests"
+        apps = apart
+        db_table = "numbered_runs"
+
+
+def create_tables(connection: Any, *wanted: type[models.Model]) -> None:
+    """The tables of these models, anew and empty; a parent stands before its child."""
+    present = connection.introspection.table_names()
+    with connection.schema_editor() as editor:
+        for model in reversed(wanted):
+            if model._meta.db_table in present:
+                editor.delete_model(model)
+        for model in wanted:
+            editor.create_model(model)

@@ -346,6 +346,21 @@ def test_the_log_after_an_append_is_read_by_its_twin_only(heard: Heard) -> None:
     async_to_sync(work)()
 
 
+@pytest.mark.parametrize("model", SHAPES)
+def test_the_summary_after_an_end_with_metadata_is_made_by_its_twin(model: Any) -> None:
+    run = model.objects.create(status="running")
+
+    async def inside() -> Any:
+        await run.afinish("done", metadata={"provider": "anthropic", "model": "claude-sonnet"})
+        return await run.asummary()
+
+    said = async_to_sync(inside)()
+
+    assert (said["status"], said["output_preview"]) == ("complete", "done")
+    assert (said["provider"], said["model"]) == ("anthropic", "claude-sonnet")
+    assert said == run.summary()
+
+
 def test_nothing_of_a_transition_asks_the_database_in_the_loop(heard: Heard) -> None:
     """What a view shows after an await: the instance holds it all, for winner and loser."""
     run = PlatformRun.objects.create()

@@ -196,6 +196,58 @@ def test_a_model_without_a_status_is_an_error(apart: AppConfig) -> None:
     assert ids(apart) == ["solid_runs.E013"]
 
 
+def test_a_composite_primary_key_is_an_error(apart: AppConfig) -> None:
+    class Run(AgentRunMixin):
+        pk = models.CompositePrimaryKey("tenant", "number")
+        tenant = models.IntegerField()
+        number = models.IntegerField()
+        status = RunStatusField()
+        events = RunJSONField(null=True)
+
+    [message] = found(apart)
+
+    assert (message.id, message.obj) == ("solid_runs.E017", Run)
+
+
+def test_a_primary_key_of_one_column_is_fine_whatever_it_is(apart: AppConfig) -> None:
+    class Base(AgentRunMixin):
+        uuid = models.UUIDField(primary_key=True)
+        status = RunStatusField()
+        events = RunJSONField(null=True)
+
+    class Child(Base):
+        number = models.IntegerField(primary_key=True)
+        base = models.OneToOneField(Base, models.CASCADE, parent_link=True)
+
+    assert ids(apart) == []
+
+
+@pytest.mark.parametrize("field", [models.CharField(max_length=20), models.IntegerField()])
+def test_a_status_that_is_no_run_status_field_is_an_error(
+    apart: AppConfig, field: models.Field[Any, Any]
+) -> None:
+    class Run(AgentRunMixin):
+        status = field.clone()
+        events = RunJSONField(null=True)
+
+    [message] = found(apart)
+
+    assert (message.id, message.obj) == ("solid_runs.E018", Run)
+    assert "RunStatusField" in message.hint
+
+
+@pytest.mark.parametrize("store", ["name", "integer"])
+def test_a_status_of_the_hosts_own_run_status_field_is_fine(apart: AppConfig, store: Any) -> None:
+    class OwnStatusField(RunStatusField):
+        pass
+
+    class Run(AgentRunMixin):
+        status = OwnStatusField(store=store)
+        events = RunJSONField(null=True)
+
+    assert ids(apart) == []
+
+
 def test_a_lifecycle_over_two_tables_is_an_error(apart: AppConfig) -> None:
     class Base(AgentRunMixin):
         status = RunStatusField()

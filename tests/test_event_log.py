@@ -28,11 +28,15 @@ from tests.rows import (
     stored_text,
 )
 from tests.run_models import (
+    BaseRun,
     MisnamedLogRun,
+    NumberedRun,
     OddlyNamedRun,
     RenamedLogRun,
     TextLogRun,
+    TightRun,
     create_oddly_named_table,
+    create_tables,
     create_text_table,
 )
 
@@ -51,6 +55,7 @@ def text_table(django_db_setup: None, django_db_blocker: Any) -> None:
     with django_db_blocker.unblock():
         create_text_table(connection)
         create_oddly_named_table(connection)
+        create_tables(connection, BaseRun, NumberedRun, TightRun)
 
 
 def labels(run: AgentRunMixin) -> list[str]:
@@ -183,6 +188,37 @@ def test_what_is_no_text_is_told_as_text() -> None:
         "8",
         "False",
     ]
+
+
+class Unprintable:
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+@every_shape
+@pytest.mark.parametrize("name", ["kind", "label", "eid", "status", "detail"])
+def test_an_argument_that_cannot_be_printed_does_not_stop_an_event(model: Model, name: str) -> None:
+    run = make(model)
+
+    entry = run.append_event(**{"kind": "tool", "label": "x", name: Unprintable()})
+
+    assert "Unprintable" in entry[name]
+    assert get(run).events_log == [entry]
+
+
+@every_shape
+@pytest.mark.parametrize("name", ["message", "level"])
+def test_an_argument_that_cannot_be_printed_does_not_stop_a_log_line(
+    model: Model, name: str
+) -> None:
+    run = make(model)
+
+    entry = run.add_log(**{"message": "x", name: Unprintable()})
+
+    assert "Unprintable" in entry[name]
+    assert get(run).events_log == [entry]
 
 
 # append_event: what it writes
@@ -545,6 +581,15 @@ def test_add_log_moves_updated_at(model: Model) -> None:
     assert timezone.now() - row(run)["updated_at"] < timedelta(minutes=1)
 
 
+def test_add_log_moves_an_updated_at_that_does_not_move_by_itself() -> None:
+    run = make(TightRun, updated_at=LONG_AGO)
+
+    run.add_log("asking the model")
+
+    assert timezone.now() - row(run)["updated_at"] < timedelta(minutes=1)
+    assert run.updated_at == row(run)["updated_at"]
+
+
 @every_shape
 def test_add_log_sends_the_save_signals(model: Model) -> None:
     run = make(model)
@@ -745,3 +790,27 @@ def test_names_that_must_be_quoted_are_quoted() -> None:
 
 def test_a_run_ends_even_where_the_log_column_is_misnamed() -> None:
     assert MisnamedLogRun.objects.get(pk=2).finish("done") is True
+
+
+def test_a_child_with_a_key_of_its_own_appends_to_its_own_log() -> None:
+    """The second's own key is the one that the first has in the table of the log."""
+    first = NumberedRun.objects.create(number=2_000_001)
+    second = NumberedRun.objects.create(number=first.base_id)
+
+    first.append_event("tool", "of the first")
+    second.append_event("tool", "of the second")
+    first.add_log("line of the first")
+
+    assert [entry.get("label") for entry in get(first).events_log] == ["of the first", None]
+    assert [numbered.seq for numbered in first.events_after(1)] == [2]
+    assert labels(second) == ["of the second"]
+    assert [numbered.entry["label"] for numbered in second.events_after()] == ["of the second"]
+
+
+def test_a_child_with_a_key_of_its_own_moves_only_itself() -> None:
+    first = NumberedRun.objects.create(number=3_000_001)
+    second = NumberedRun.objects.create(number=first.base_id)
+
+    assert second.start() is True
+
+    assert (get(first).status, get(second).status) == ("pending", "running")

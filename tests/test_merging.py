@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -11,7 +13,13 @@ from solid_runs.exceptions import NotAnObject
 from solid_runs.models import AgentRunMixin
 from tests.models import FreshRun, GeneratorRun, PlatformJsonRun, PlatformRun
 from tests.rows import get, listening, make, row, store_text, stored_text
-from tests.run_models import NumberedProviderRun, TextLogRun, create_text_table
+from tests.run_models import (
+    NarrowRun,
+    NumberedProviderRun,
+    TextLogRun,
+    create_narrow_table,
+    create_text_table,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -332,3 +340,40 @@ def test_a_host_whose_provider_is_no_text_still_ends_its_runs(
 
     assert NumberedProviderRun.objects.get(pk=2).output_metadata["provider"] == "openai"
     assert NumberedProviderRun.objects.get(pk=2).provider == 2
+
+
+@pytest.fixture
+def repeatable_read(committed: None) -> Iterator[None]:
+    """On MariaDB a transaction then reads from the moment of its first read on."""
+    create_narrow_table(connection)
+    level = "SET SESSION TRANSACTION ISOLATION LEVEL {}"
+    with connection.cursor() as cursor:
+        if connection.vendor == "mysql":
+            cursor.execute(level.format("REPEATABLE READ"))
+        yield
+        if connection.vendor == "mysql":
+            cursor.execute(level.format("READ COMMITTED"))
+        cursor.execute("DROP TABLE narrow_runs")
+
+
+def test_a_merge_under_a_lock_keeps_what_another_committed_since_the_snapshot(
+    repeatable_read: None,
+) -> None:
+    """The key is one that each database merges under a lock."""
+    run = NarrowRun.objects.create(status="running", output_metadata={"a": 1})
+
+    def write() -> None:
+        try:
+            NarrowRun.objects.filter(pk=run.pk).update(output_metadata={"a": 1, "theirs": 2})
+        finally:
+            connection.close()
+
+    with transaction.atomic():
+        if connection.vendor != "sqlite":  # there it could not write any more after a read
+            assert get(run).output_metadata == {"a": 1}
+        another = Thread(target=write)
+        another.start()
+        another.join()
+        assert run.finish("done", metadata={"🚆": 3}) is True
+
+    assert get(run).output_metadata == {"a": 1, "theirs": 2, "🚆": 3}

@@ -486,6 +486,16 @@ def test_a_total_without_a_column_is_skipped(model: Model) -> None:
     assert get(run).total_tokens == 0
 
 
+@pytest.mark.parametrize("model", [GeneratorRun, MinimalRun])
+def test_a_total_without_a_column_reads_the_same_before_and_after_a_save(model: Model) -> None:
+    run = model.objects.create(total_tokens=5)
+    assert run.total_tokens == get(run).total_tokens
+
+    run.total_tokens = 7
+    run.save()
+    assert run.total_tokens == get(run).total_tokens
+
+
 @pytest.mark.parametrize("model", [PlatformRun, PlatformJsonRun, FreshRun])
 def test_a_save_never_stores_the_computed_total(model: Model) -> None:
     run = make(model, input_tokens=7, output_tokens=5)

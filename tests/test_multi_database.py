@@ -18,6 +18,7 @@ from solid_runs.exceptions import RunNotFound, StaleRun
 from solid_runs.statuses import RunStatus
 from tests.models import (
     ChildRun,
+    Document,
     FreshRun,
     FreshRunProxy,
     GeneratorRun,
@@ -346,3 +347,27 @@ def test_a_run_that_is_gone_from_the_primary_is_not_found(replicated: Any) -> No
             act()
     with pytest.raises(RunNotFound):
         replicated.append_event("tool", "x")
+
+
+# Subjects
+
+
+@pytest.mark.parametrize("model", [FreshRun, GeneratorRun])
+def test_a_subject_is_looked_for_where_the_run_lives(model: Any) -> None:
+    Document.objects.create(pk=5, title="of default")
+    Document.objects.using("other").create(pk=5, title="of other")
+    runs = [
+        model.objects.using(alias).create(runnable_type="Document", runnable_id=5)
+        for alias in ("default", "other")
+    ]
+
+    assert [run.subject.title for run in runs] == ["of default", "of other"]
+
+
+def test_a_router_says_where_subjects_are() -> None:
+    Document.objects.create(pk=5, title="of default")
+    Document.objects.using("other").create(pk=5, title="of other")
+    run = FreshRun.objects.create(runnable_type="Document", runnable_id="5")
+
+    with override_settings(DATABASE_ROUTERS=[ToOther()]):
+        assert run.subject.title == "of other"

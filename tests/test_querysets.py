@@ -241,6 +241,15 @@ def test_with_trace_takes_a_uuid() -> None:
     assert list(FreshRun.objects.with_trace(trace)) == [wanted]
 
 
+@full_shapes
+def test_with_trace_of_nothing_finds_nothing(model: Model) -> None:
+    make(model, trace_id="None")
+    without = make(model)
+    model.objects.filter(pk=without.pk).update(trace_id=None)
+
+    assert list(model.objects.with_trace(None)) == []
+
+
 @pytest.mark.parametrize(
     ("model", "narrow"),
     [

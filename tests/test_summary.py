@@ -13,6 +13,7 @@ from solid_runs.subjects import UnresolvedSubject, prefetch_subjects
 from tests.models import (
     Agent,
     AgentOwnedRun,
+    ChildRun,
     Document,
     FreshRun,
     GeneratorRun,
@@ -319,6 +320,14 @@ def test_a_naive_fallback_end_means_utc(model: Model) -> None:
 
 
 @full_shapes
+def test_without_use_tz_a_naive_start_beside_an_aware_end_is_local_time(model: Model) -> None:
+    with override_settings(USE_TZ=False):  # TIME_ZONE is Asia/Tokyo, nine hours ahead
+        run = model(status="running", started_at=datetime(2026, 1, 15, 18, 0))
+
+        assert run.calculated_duration_ms(NINE + timedelta(seconds=2)) == 2000
+
+
+@full_shapes
 @pytest.mark.parametrize(
     ("reported", "given", "spent", "total"),
     [
@@ -529,3 +538,26 @@ def test_subjects_of_many_runs_cost_one_query_a_type(django_assert_num_queries: 
         subjects = [run.subject for run in runs]
 
     assert subjects == [*documents, named, UnresolvedSubject("Reports::Quarterly", "7"), None]
+
+
+@pytest.mark.parametrize("model", [FreshRun, GeneratorRun])
+def test_a_subject_may_be_a_child_of_multi_table_inheritance(model: Model) -> None:
+    child = ChildRun.objects.create(note="inner")
+    run = model()
+    run.subject = child
+    run.save()
+
+    assert run.runnable_type == "tests.ChildRun"
+    subject = get(run).subject
+    assert (type(subject), subject.pk) == (ChildRun, child.pk)
+
+
+def test_a_subject_of_another_model_than_the_foreign_keys_is_refused() -> None:
+    agent = Agent.objects.create(name="Librarian")
+    document = Document.objects.create(pk=agent.pk, title="Of the same key")
+    run = make(AgentOwnedRun, agent_id=agent.pk)
+
+    with pytest.raises(TypeError, match="AgentOwnedRun is a Agent, not <Document"):
+        run.subject = document
+
+    assert run.subject == agent
