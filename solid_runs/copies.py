@@ -6,7 +6,8 @@ changed in place, so that two copies do not share it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date, time
 from decimal import Decimal
 from functools import partial
@@ -21,10 +22,11 @@ from solid_runs.fields import LOADED
 
 SEEN: Final = "solid_runs_seen"
 """The columns that the row is known to hold as this copy had them."""
-UNSURE: Final = "solid_runs_unsure"
-"""The status that was written or read in a transaction that may still be rolled back."""
+PENDING: Final = "solid_runs_pending"
+"""What was written in a transaction that may still be rolled back, each with its write's token."""
 WRITTEN: Final = "solid_runs_written"
 """The database that this copy wrote to last."""
+NOTES: Final[tuple[str, ...]] = (LOADED, SEEN, PENDING, WRITTEN)
 
 Values = Mapping[str, Any]
 
@@ -47,20 +49,28 @@ def unchanged(run: models.Model) -> set[str]:
     return same - {"status", "updated_at"}
 
 
+def is_unsure(run: models.Model) -> bool:
+    """Whether the status was written in a transaction whose end this copy has not seen."""
+    return "status" in getattr(run._state, PENDING, {})
+
+
+def known_status(run: models.Model, default: Any = None) -> Any:
+    """The status that this copy read or wrote last."""
+    pending = getattr(run._state, PENDING, {})
+    if "status" in pending:
+        return pending["status"][1]
+    return getattr(run._state, LOADED, default)
+
+
 def note_read(run: models.Model, names: Iterable[str] | None = None) -> None:
     """The row holds what this copy now holds; what it wrote in this transaction stays unsure."""
-    values, seen = held(run, names), getattr(run._state, SEEN, {})
+    values, pending = held(run, names), getattr(run._state, PENDING, {})
     own = getattr(run._state, WRITTEN, None)
-    unsure = own is not None and connections[own].in_atomic_block
-    if unsure:
-        values = {name: value for name, value in values.items() if name in seen}
-    setattr(run._state, SEEN, {**seen, **values})
-    if "status" in run.__dict__ and (names is None or "status" in names):
-        status = run.__dict__["status"]
-        if unsure and hasattr(run._state, UNSURE):
-            setattr(run._state, UNSURE, status)
-        else:
-            _settle(run, status)
+    if own is not None and connections[own].in_atomic_block:
+        unsure = {name: (pending[name][0], values[name]) for name in values if name in pending}
+        setattr(run._state, PENDING, {**pending, **unsure})
+        values = {name: value for name, value in values.items() if name not in unsure}
+    settle(run, values)
 
 
 def note_written(run: models.Model, values: Values, using: str) -> None:
@@ -69,34 +79,45 @@ def note_written(run: models.Model, values: Values, using: str) -> None:
     The next save writes what is not known again, and asks the row for a status that is not.
     """
     setattr(run._state, WRITTEN, using)
-    seen = getattr(run._state, SEEN, {})
     if not connections[using].in_atomic_block:
-        setattr(run._state, SEEN, {**seen, **values})
-        if "status" in values:
-            _settle(run, values["status"])
+        settle(run, values)
         return
+    token = object()
+    pending = {name: (token, value) for name, value in values.items()}
+    seen = getattr(run._state, SEEN, {})
     setattr(run._state, SEEN, {name: seen[name] for name in seen if name not in values})
+    setattr(run._state, PENDING, {**getattr(run._state, PENDING, {}), **pending})
+    transaction.on_commit(partial(_commit, run, token), using=using, robust=True)
+
+
+@contextmanager
+def noted(run: models.Model, values: Values, using: str) -> Iterator[None]:
+    """Note what the block is about to write, so that receivers inside it know; unless it fails."""
+    state = vars(run._state)
+    before: Values = {name: state[name] for name in NOTES if name in state}
+    note_written(run, values, using)
+    try:
+        yield
+    except BaseException:
+        for name in NOTES:
+            state.pop(name, None)
+        state.update(before)
+        raise
+
+
+def _commit(run: models.Model, token: object) -> None:
+    """What nothing newer has replaced since is certain now."""
+    pending = getattr(run._state, PENDING, {})
+    settle(run, {name: value for name, (own, value) in pending.items() if own is token})
+
+
+def settle(run: models.Model, values: Values) -> None:
+    """The row holds ``values`` for certain."""
+    pending = getattr(run._state, PENDING, {})
+    setattr(run._state, SEEN, {**getattr(run._state, SEEN, {}), **values})
+    setattr(run._state, PENDING, {name: pending[name] for name in pending if name not in values})
     if "status" in values:
-        setattr(run._state, UNSURE, values["status"])
-        settle = partial(_settle_committed, run, values["status"])
-        transaction.on_commit(settle, using=using, robust=True)
-
-
-def note_inserted(run: models.Model, values: Values, using: str) -> None:
-    """The same for a new row. Its status is certain: a rollback takes the whole row back."""
-    note_written(run, {name: value for name, value in values.items() if name != "status"}, using)
-    if "status" in values:
-        _settle(run, values["status"])
-
-
-def _settle(run: models.Model, status: Any) -> None:
-    setattr(run._state, LOADED, status)
-    vars(run._state).pop(UNSURE, None)
-
-
-def _settle_committed(run: models.Model, status: Any) -> None:
-    if getattr(run._state, UNSURE, None) == status:
-        _settle(run, status)
+        setattr(run._state, LOADED, values["status"])
 
 
 UNCHANGING: Final = (str, int, float, bool, date, time, Decimal, UUID, type(None))

@@ -15,7 +15,7 @@ from django.utils import timezone
 from solid_runs import failures, fingerprints
 from solid_runs.columns import OPTIONAL, RunColumns, columns_of, whole_number
 from solid_runs.conf import setting
-from solid_runs.copies import WRITTEN, held, note_inserted, note_read, note_written
+from solid_runs.copies import WRITTEN, held, note_read, note_written, noted, settle
 from solid_runs.event_logs import ColumnLog
 from solid_runs.events import Entry, Numbered, as_entries, event_entry, message_entry
 from solid_runs.exceptions import RunNotFound
@@ -422,13 +422,15 @@ class AgentRunMixin(models.Model):
             alias = using or write_alias(self)
             prepare(self, self._columns, alias)
             values = held(self, update_fields)
-            super().save(
-                force_insert=force_insert,
-                force_update=force_update,
-                using=using,
-                update_fields=update_fields,
-            )
-            note_inserted(self, values, alias)
+            with noted(self, values, alias):
+                # A rollback would take the whole row back, not its status alone.
+                settle(self, {name: values[name] for name in values if name == "status"})
+                super().save(
+                    force_insert=force_insert,
+                    force_update=force_update,
+                    using=using,
+                    update_fields=update_fields,
+                )
         else:
             save = super().save
             alias = using or write_alias(self)

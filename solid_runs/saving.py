@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import connections, models, transaction
 
 from solid_runs.columns import LIFECYCLE, OPTIONAL, RunColumns, facts
-from solid_runs.copies import UNSURE, held, note_written, unchanged
+from solid_runs.copies import held, is_unsure, known_status, note_written, noted, unchanged
 from solid_runs.exceptions import StaleRun
 from solid_runs.fields import LOADED
 from solid_runs.merging import fit_object, json_size
@@ -77,14 +77,16 @@ def save_existing(
     def write(names: set[str]) -> None:
         if healed:
             _heal_trace(run, columns, using)
-        values = held(run, names)
-        save(sorted(names))
-        note_written(run, values, using)
+        with noted(run, held(run, names), using):
+            save(sorted(names))
 
     target = run.__dict__.get("status")
     read: Any = getattr(run._state, LOADED, UNREAD)
-    if hasattr(run._state, UNSURE):
+    if is_unsure(run):
         read = rows_of(run, columns, using).values_list("status", flat=True).first()
+        if read != target and COMPUTED & run.get_deferred_fields():
+            why = "its change of status was rolled back, and what it said with it: make it again."
+            raise StaleRun(type(run), run.pk, read=read, assigned=target, why=why)
     if "status" not in names or read == target:
         write(names - {"status"})
         return
@@ -101,11 +103,11 @@ def save_existing(
             # The row is locked now, so writing the status again with the rest changes nothing,
             # and receivers of post_save are told of it.
             note_written(run, {"status": target}, using)
+            announce(run, read, target, columns, using)
             write(names)
-            if run.__dict__.get("status") != target:
+            if run.__dict__.get("status") != known_status(run):
                 why = f"a receiver of pre_save set another status than {target!s}."
                 raise StaleRun(type(run), run.pk, read=read, assigned=target, why=why)
-            announce(run, read, target, columns, using)
     if not moved:
         why = f"its status is no longer {read!s}, which this copy had read."
         raise StaleRun(type(run), run.pk, read=read, assigned=target, why=why)
@@ -119,6 +121,8 @@ def _heal_trace(run: AgentRunMixin, columns: RunColumns, using: str) -> None:
 
 
 UNREAD: Final = object()
+COMPUTED: Final = {"output_metadata", "error_message"}
+"""What a transition lets the database compute, so that this copy does not have it."""
 
 
 def _loaded_fields(run: models.Model) -> set[str]:

@@ -67,7 +67,7 @@ def set_subject(run: AgentRunMixin, subject: models.Model | None) -> None:
     agent = _agent_model(run)
     if agent is not None and subject is not None and not isinstance(subject, agent):
         raise TypeError(
-            f"The subject of a {type(run).__name__} is a {agent.__name__}, not {subject!r}."
+            f"A {type(run).__name__} takes an instance of {agent.__name__} as its subject, not {subject!r}."
         )
     run.agent_id = key
 

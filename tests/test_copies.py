@@ -396,3 +396,129 @@ def test_what_a_copy_knows_is_not_shared_with_its_duplicate() -> None:
     twin.save()
 
     assert row(run)["output"] == "after"
+
+
+@full_shapes
+def test_what_was_committed_counts_as_known(model: Model) -> None:
+    run = make(model, "running")
+    with transaction.atomic():
+        run.output = "draft"
+        run.save()
+    get(run).finish("done")
+
+    run.action_name = "renamed"
+    run.save()
+
+    assert row(run)["output"] == "done"
+
+
+@full_shapes
+def test_a_save_after_a_committed_restart_keeps_the_outcome_that_came_since(model: Model) -> None:
+    run = make(model, "failed", error_message="first")
+    with transaction.atomic():
+        assert run.restart() is True
+    get(run).fail("second")
+    before = row(run)
+
+    run.action_name = "renamed"
+    run.save()
+
+    after = row(run)
+    assert after == before | {"action_name": "renamed", "updated_at": after["updated_at"]}
+
+
+@full_shapes
+def test_a_save_after_a_committed_creation_keeps_the_outcome_that_came_since(model: Model) -> None:
+    with transaction.atomic():
+        run = model.objects.create()
+    get(run).fail("boom")
+    before = row(run)
+
+    run.action_name = "renamed"
+    run.save()
+
+    after = row(run)
+    assert after == before | {"action_name": "renamed", "updated_at": after["updated_at"]}
+
+
+@full_shapes
+def test_an_end_that_was_rolled_back_is_not_saved_without_its_metadata(
+    model: Model,
+) -> None:
+    run = make(model, "running", output_metadata={"a": 1})
+    undone(lambda: run.finish("done", metadata={"b": 2}))
+
+    with pytest.raises(StaleRun, match="rolled back"):
+        run.save()
+
+    assert (row(run)["status"], row(run)["output_metadata"]) == ("running", {"a": 1})
+    assert run.finish("done", metadata={"b": 2}) is True
+    assert row(run)["output_metadata"] == {"a": 1, "b": 2}
+
+
+@full_shapes
+def test_a_cancel_that_was_rolled_back_is_not_saved_without_its_reason(
+    model: Model,
+) -> None:
+    run = make(model, "running")
+    undone(lambda: run.cancel("budget spent"))
+
+    with pytest.raises(StaleRun, match="rolled back"):
+        run.save()
+
+    assert (row(run)["status"], row(run)["error_message"]) == ("running", None)
+    assert run.cancel("budget spent") is True
+    assert row(run)["error_message"] == "budget spent"
+
+
+@every_shape
+def test_a_receiver_may_move_a_run_that_was_just_created(model: Model) -> None:
+    def start(instance: Any, created: bool, **said: Any) -> None:
+        if created:
+            assert instance.start() is True
+
+    with receiving(signals.post_save, start, model), listening() as heard:
+        run = model.objects.create()
+    run.save()
+
+    assert status_of(run) == run.status == "running"
+    assert [change.to_status for change in heard] == ["running"]
+
+
+@full_shapes
+def test_what_a_receiver_saved_inside_a_save_is_what_the_row_is_known_to_hold(
+    model: Model,
+) -> None:
+    run, saved = make(model), []
+
+    def correct(instance: Any, **said: Any) -> None:
+        if not saved:
+            saved.append(instance)
+            instance.output = "corrected"
+            instance.save()
+
+    run.output = "draft"
+    with receiving(signals.post_save, correct, model):
+        run.save()
+    assert row(run)["output"] == "corrected"
+
+    run.output = "draft"
+    run.save()
+
+    assert row(run)["output"] == "draft"
+
+
+@every_shape
+def test_a_receiver_of_post_save_may_end_the_run_inside_a_change_of_status(model: Model) -> None:
+    run = make(model)
+
+    def finish(instance: Any, **said: Any) -> None:
+        if instance.status == "running":
+            assert instance.finish("done") is True
+
+    run.status = "running"
+    with receiving(signals.post_save, finish, model), listening() as heard:
+        run.save()
+
+    assert status_of(run) == "complete"
+    assert {change.to_status for change in heard} == {"running", "complete"}
