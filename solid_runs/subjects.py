@@ -67,7 +67,8 @@ def set_subject(run: AgentRunMixin, subject: models.Model | None) -> None:
     agent = _agent_model(run)
     if agent is not None and subject is not None and not isinstance(subject, agent):
         raise TypeError(
-            f"A {type(run).__name__} takes an instance of {agent.__name__} as its subject, not {subject!r}."
+            f"The subject of a {type(run).__name__} must be an instance of {agent.__name__}, "
+            f"not {subject!r}."
         )
     run.agent_id = key
 

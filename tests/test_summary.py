@@ -557,7 +557,7 @@ def test_a_subject_of_another_model_than_the_foreign_keys_is_refused() -> None:
     document = Document.objects.create(pk=agent.pk, title="Of the same key")
     run = make(AgentOwnedRun, agent_id=agent.pk)
 
-    with pytest.raises(TypeError, match="AgentOwnedRun takes an instance of Agent <Document"):
+    with pytest.raises(TypeError, match="AgentOwnedRun must be an instance of Agent, not <Doc"):
         run.subject = document
 
     assert run.subject == agent
