@@ -13,7 +13,7 @@ from django.db.models.base import ModelBase
 from django.utils import timezone
 
 from solid_runs import failures, fingerprints
-from solid_runs.columns import OPTIONAL, RunColumns, columns_of, whole_number
+from solid_runs.columns import OPTIONAL, AnyField, RunColumns, columns_of, whole_number
 from solid_runs.conf import setting
 from solid_runs.copies import WRITTEN, held, note_read, note_written, noted, settle
 from solid_runs.event_logs import ColumnLog
@@ -30,7 +30,6 @@ from solid_runs.transitions import Transition, write_alias
 CANCEL_REASON = "Cancelled by user"
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
 """Spelt out, as what a database takes for ``\\s`` is not the same on each."""
-TOUCHED = ("updated_at",)
 
 
 class _Unset:
@@ -250,7 +249,7 @@ class AgentRunMixin(models.Model):
             if moved is not None and not getattr(moved, "auto_now", False):
                 self.updated_at = timezone.now()
             self.full_clean(exclude=self.get_deferred_fields() | {log.name} | self._unjudged())
-            self._touch(using)
+            self._touch(moved, using)
         return entry
 
     def _append(self, entry: Entry) -> None:
@@ -267,9 +266,9 @@ class AgentRunMixin(models.Model):
         """An unknown status is nobody's fault who only writes to the log."""
         return {"status"} if isinstance(self.__dict__.get("status"), UnknownStatus) else set()
 
-    def _touch(self, using: str) -> None:
-        if "updated_at" in self._columns:
-            self.save(using=using, update_fields=[*TOUCHED])
+    def _touch(self, moved: AnyField | None, using: str) -> None:
+        if moved is not None:
+            self.save(using=using, update_fields=[moved.name])
             return
         # Django sends no signals for a save of nothing.
         kwargs = {"sender": type(self), "instance": self, "raw": False, "using": using}
@@ -411,6 +410,8 @@ class AgentRunMixin(models.Model):
     ) -> None:
         """Save a new run whole; of a run that has a row, never the log and never a stale status.
 
+        Of the outcome (output, metadata, figures, times, error) only what this copy changed is
+        written, so that a stale copy leaves alone what another has saved.
         A status that this copy changed is written only if the move is legal and the row still
         holds the status that this copy had read; otherwise StaleRun is raised and nothing is
         written. The change sends run_status_changed. ``pre_save`` and ``post_save`` always carry

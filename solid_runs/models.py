@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from solid_runs.fields import RunJSONField, RunStatusField, UTCDateTimeField
 from solid_runs.mixin import UNSET, AgentRunMixin
+from solid_runs.permissions import PERMISSIONS
 
 __all__ = [
     "UNSET",
@@ -17,12 +18,6 @@ __all__ = [
     "GeneratorAgentRun",
     "PlatformAgentRun",
 ]
-
-PERMISSIONS: list[tuple[str, Any]] = [
-    ("view_run_content", _("Can see what runs were asked and said")),
-    ("cancel_run", _("Can cancel runs")),
-]
-"""Beside Django's own; a model that writes a Meta of its own inherits that of its shape."""
 
 
 class LegacyTimes(models.Model):

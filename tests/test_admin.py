@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from solid_runs.admin import RunAdmin, display
-from solid_runs.admin.access import CONTENT, content_fields, permission_name
+from solid_runs.admin.access import CONTENT, content_fields
 from solid_runs.admin.detail import backtrace_text, json_text, tick_text
 from solid_runs.admin.paginator import CappedPaginator
 from solid_runs.admin.timelines import TICK_STEPS, lay_out
@@ -673,12 +673,6 @@ def test_content_is_shown_to_those_who_have_the_permission(model):
     client = user_with(f"view_{model._meta.model_name}", "view_run_content")
     assert "s3cret" in text(client.get(page(model, "change", run.pk)))
     assert "s3cret" in text(client.get(page(model)))
-
-
-def test_a_proxy_and_a_child_take_the_permission_of_the_model_that_declares_it():
-    assert permission_name(FreshRunProxy, "cancel_run") == "tests.cancel_run"
-    assert permission_name(ChildRun, "cancel_run") == "tests.cancel_run"
-    assert permission_name(MinimalRun, "cancel_run") == "tests.cancel_run"
 
 
 def test_a_listed_content_column_takes_the_permission_too(rf):

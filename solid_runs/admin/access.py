@@ -35,20 +35,6 @@ def content_fields(model: AnyModel) -> set[str]:
     return {columns.log.name} | {name for name in CONTENT if name in columns}
 
 
-def permission_name(model: AnyModel, codename: str) -> str:
-    """``app_label.codename``, in the app of the model that declares the permission.
-
-    A proxy and a child of multi-table inheritance do not inherit the permissions of their parent.
-    """
-    for base in model.__mro__:
-        meta = getattr(base, "_meta", None)
-        if meta is None or meta.abstract:
-            continue
-        if codename in (declared for declared, _name in meta.permissions):
-            return f"{meta.app_label}.{codename}"
-    return f"{model._meta.app_label}.{codename}"
-
-
 def permission_label(model: AnyModel, codename: str) -> str:
     """The permission as it is shown where permissions are granted."""
     for base in model.__mro__:

@@ -21,7 +21,6 @@ from solid_runs.admin import detail
 from solid_runs.admin.access import (
     content_fields,
     permission_label,
-    permission_name,
     subject_url,
 )
 from solid_runs.admin.cancelling import cancel_runs, report
@@ -31,6 +30,7 @@ from solid_runs.admin.display import count_text
 from solid_runs.admin.filters import CreatedFilter, StatusFilter
 from solid_runs.admin.paginator import CAP, CappedPaginator, count_up_to
 from solid_runs.columns import OPTIONAL, columns_of
+from solid_runs.permissions import permission_name
 from solid_runs.statuses import IN_PROGRESS, TERMINAL
 
 if TYPE_CHECKING:

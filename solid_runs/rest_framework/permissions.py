@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth import get_permission_codename
 from rest_framework.permissions import BasePermission
 
+from solid_runs.permissions import permission_name
+
 if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.views import APIView
@@ -25,7 +27,7 @@ class CanViewRuns(BasePermission):
 
 
 def has_permission(user: Any, model: AnyModel, codename: str) -> bool:
-    return bool(user and user.has_perm(f"{model._meta.app_label}.{codename}"))
+    return bool(user and user.has_perm(permission_name(model, codename)))
 
 
 def run_model(view: Any) -> AnyModel:
