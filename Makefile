@@ -9,13 +9,13 @@ DEMO_DIR ?= .demo
 DJANGO ?=
 # Databases to test on, such as postgresql or sqlite,mariadb; all that answer if empty.
 DB ?=
-# What else pytest is told, such as -k append.
+# What else pytest or the benchmarks are told, such as -k append or --quick.
 ARGS ?=
 
 RUN = "$(VENV)/bin/python"
 READY = "$(PYTHON)" scripts/environment.py "$(VENV)" --django "$(DJANGO)"
 
-.PHONY: help demo demo-live demo-reset test lint clean python
+.PHONY: help demo demo-live demo-reset test lint bench clean python
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make demo-reset  throw the demo's database away"
 	@echo "make test        run the tests (DB=postgresql, DJANGO='~=5.2.0', ARGS='-k append')"
 	@echo "make lint        ruff, mypy and import-linter"
+	@echo "make bench       what a write costs, beside other projects (DB=sqlite, ARGS=--quick)"
 	@echo "make clean       remove what the above made"
 
 python:
@@ -57,6 +58,10 @@ lint: python
 	"$(VENV)/bin/ruff" format --check .
 	"$(VENV)/bin/mypy"
 	"$(VENV)/bin/lint-imports"
+
+bench: python
+	@$(READY) --extra rest --group bench
+	@$(RUN) -m benchmarks --databases "$(DB)" $(ARGS)
 
 clean: demo-reset
 	rm -rf "$(VENV)"

@@ -12,6 +12,8 @@ from django.db import connections, models
 
 from solid_runs.columns import LIFECYCLE, column_of, columns_of, facts
 from solid_runs.conf import DEFAULTS, configured
+from solid_runs.events import LEAST_BYTES
+from solid_runs.exceptions import MissingColumn
 from solid_runs.fields import RunStatusField
 from solid_runs.mixin import AgentRunMixin
 from solid_runs.models import GeneratorAgentRun, PlatformAgentRun
@@ -66,7 +68,22 @@ def check_settings(
                     id="solid_runs.E003",
                 )
             )
+    problems += [
+        checks.Error(
+            f"SOLID_RUNS[{key!r}] must be a whole number of {least} or more, or None for no cap.",
+            id="solid_runs.E004",
+        )
+        for key, least in LEAST.items()
+        if not _is_cap(configured().get(key), least)
+    ]
     return problems
+
+
+LEAST = {"COLUMN_LOG_ENTRIES": 1, "TABLE_LOG_ENTRIES": 1, "ENTRY_BYTES": LEAST_BYTES}
+
+
+def _is_cap(value: Any, least: int) -> bool:
+    return value is None or (type(value) is int and value >= least)
 
 
 def check_models(
@@ -77,6 +94,7 @@ def check_models(
         for model in run_models(app_configs)
         for check in (
             _log_column,
+            _log_table,
             _unmanaged,
             _one_table,
             _default_manager,
@@ -104,6 +122,90 @@ def _log_column(model: type[AgentRunMixin]) -> Iterable[checks.CheckMessage]:
             obj=model,
             id="solid_runs.E011",
         )
+
+
+def _log_table(model: type[AgentRunMixin]) -> Iterable[checks.CheckMessage]:
+    try:
+        table = columns_of(model).log_table
+    except MissingColumn as error:
+        if error.setting == "events_model":
+            yield checks.Error(str(error), obj=model, id="solid_runs.E023")
+        return
+    except (LookupError, ValueError, FieldDoesNotExist) as error:
+        yield checks.Error(
+            f"events_model is {model.events_model!r}, which is no model of entries: {error}",
+            hint="Name a model made from AbstractRunEvent, as 'app.Model', with a foreign key run.",
+            obj=model,
+            id="solid_runs.E024",
+        )
+        return
+    if table is None:
+        return
+    run, name = table.run, table.model._meta.label
+    if run.remote_field is not None and isinstance(run.remote_field.model, str):
+        return  # Django says of itself that there is no such model
+    key = table.counter.model._meta.pk
+    if not isinstance(run, models.ForeignKey) or run.unique or run.target_field != key:
+        yield checks.Error(
+            f"{name}.run is no foreign key to {table.counter.model._meta.label} by its primary "
+            f"key, many to one.",
+            hint=f"run = models.ForeignKey({table.counter.model.__name__}, models.CASCADE, …).",
+            obj=model,
+            id="solid_runs.E025",
+        )
+    if ("run", "seq") not in _unique_together(table.model):
+        yield checks.Error(
+            f"{name} has no unique constraint on (run, seq), which reads and numbers entries.",
+            hint="Inherit its Meta: class Meta(AbstractRunEvent.Meta).",
+            obj=model,
+            id="solid_runs.E026",
+        )
+    kinds = {
+        table.counter: (models.IntegerField, table.counter.null),
+        table.seq: (models.IntegerField, True),
+        table.entry: (models.JSONField, True),
+    }
+    for field, (kind, nullable) in kinds.items():
+        if not isinstance(field, kind) or not nullable:
+            yield checks.Error(
+                f"{field.model._meta.label}.{field.name} is a {type(field).__name__}"
+                f"{'' if nullable else ' that is never null'}, which cannot do what it is for.",
+                hint="Take the field that AbstractAgentRun or AbstractRunEvent has.",
+                obj=model,
+                id="solid_runs.E028",
+            )
+    unfilled = [
+        field.name
+        for field in table.model._meta.local_concrete_fields
+        if field not in (run, table.seq, table.entry) and not _fills_itself(field)
+    ]
+    if unfilled:
+        yield checks.Error(
+            f"An append writes run, seq and entry of {name}; nothing would fill "
+            f"{', '.join(unfilled)}.",
+            hint="Make further columns nullable, or give them a db_default.",
+            obj=model,
+            id="solid_runs.E027",
+        )
+
+
+def _unique_together(model: type[models.Model]) -> set[tuple[str, ...]]:
+    unique = {tuple(names) for names in model._meta.unique_together}
+    return unique | {
+        tuple(constraint.fields)
+        for constraint in model._meta.constraints
+        if isinstance(constraint, models.UniqueConstraint)
+        and constraint.condition is None
+        and constraint.deferrable is None
+    }
+
+
+def _fills_itself(field: models.Field[Any, Any]) -> bool:
+    return field.null or field.has_db_default() or field.generated or _is_auto(field)
+
+
+def _is_auto(field: models.Field[Any, Any]) -> bool:
+    return isinstance(field, models.AutoField) or field.get_internal_type().endswith("AutoField")
 
 
 def _unmanaged(model: type[AgentRunMixin]) -> Iterable[checks.CheckMessage]:

@@ -10,8 +10,9 @@ import logging
 import operator
 from collections.abc import Mapping
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
+from django.apps import apps
 from django.db import connections, models
 
 from solid_runs import storable
@@ -27,6 +28,9 @@ Connection: TypeAlias = Any
 """A database wrapper; its backend's own attributes are unknown to the type checker."""
 
 logger = logging.getLogger("solid_runs")
+
+COUNT = "events_count"
+"""The name of the field that counts the entries of a table log."""
 
 OPTIONAL = frozenset(
     {
@@ -76,6 +80,16 @@ LIFECYCLE = (
 """The fields that a transition may write."""
 
 
+class LogTable(NamedTuple):
+    """The table of a log's entries, and the field of the run that counts them."""
+
+    model: AnyModel
+    counter: AnyField
+    run: AnyField
+    seq: AnyField
+    entry: AnyField
+
+
 class RunColumns:
     """The columns of one run model; get it from columns_of()."""
 
@@ -113,6 +127,37 @@ class RunColumns:
         raise MissingColumn(self.model, self.log_name)
 
     @cached_property
+    def log_table(self) -> LogTable | None:
+        """The table log, one row an entry; None where the log is only a column.
+
+        LookupError when ``events_model`` names no model, FieldDoesNotExist when that one was not
+        made from AbstractRunEvent, MissingColumn when the run has no counter.
+        """
+        named: str | AnyModel | None = getattr(self.model, "events_model", None)
+        if named is None:
+            return None
+        if isinstance(named, str):
+            home = self.log.model._meta.app_label
+            named = apps.get_model(named if "." in named else f"{home}.{named}")
+        if not (isinstance(named, type) and issubclass(named, models.Model)):
+            raise LookupError(f"{named!r} is no model.")
+        if self.counter is None:
+            raise MissingColumn(self.model, COUNT, "events_model")
+        own = [cast("AnyField", named._meta.get_field(name)) for name in ("run", "seq", "entry")]
+        return LogTable(named, self.counter, *own)
+
+    @cached_property
+    def counter(self) -> AnyField | None:
+        """The field that counts the entries in the log's table; null: they are in the column."""
+        fields = self.log.model._meta.local_concrete_fields
+        return next((field for field in fields if field.name == COUNT), None)
+
+    @property
+    def log_fields(self) -> list[AnyField]:
+        """What only an append writes: the log's column, and its counter where there is one."""
+        return [self.log] if self.counter is None else [self.log, self.counter]
+
+    @cached_property
     def recency(self) -> tuple[str, ...]:
         """The ordering that gives the newest first without sorting the table."""
         created = self.fields.get("created_at")
@@ -123,6 +168,10 @@ class RunColumns:
     def pk_of(self, run: models.Model) -> Any:
         """The key of the run's row in the owner's table."""
         return getattr(run, self.owner._meta.pk.attname)
+
+    def log_key(self, run: models.Model) -> Any:
+        """The key of the run's row in the table that has the log's column."""
+        return getattr(run, self.log.model._meta.pk.attname)
 
     def storable(self, values: Mapping[str, Any], using: str) -> dict[str, Any]:
         """Those of ``values`` that the table has a column for, as that column can hold them.
@@ -208,19 +257,23 @@ class ColumnFacts(NamedTuple):
     max_bytes: int | None = None
     """The most that one value may take, the driver's packets considered."""
     capacity: int | None = None
-    """What the column itself holds, in bytes, where that is little."""
+    """What a value that the database itself adds to may grow to, in bytes; None: no such limit."""
     bmp_only: bool = False
     """A utf8mb3 column: nothing above U+FFFF."""
 
 
+UNKNOWN = ColumnFacts()
+
+
 def facts(field: AnyField, connection: Connection) -> ColumnFacts:
     """The real type and limits of a column, asked of the database once a process and table."""
-    if connection.vendor not in ASK:
-        return ColumnFacts()
-    key = (connection.alias, str(connection.settings_dict["NAME"]), field.model._meta.db_table)
-    if key not in _known:
-        _known[key] = ASK[connection.vendor](field.model, connection)
-    return _known[key].get(column_of(field), ColumnFacts())
+    table = field.model._meta.db_table
+    key = (connection.alias, connection.settings_dict["NAME"], table)
+    known = _known.get(key)
+    if known is None:
+        ask = ASK.get(connection.vendor)
+        known = _known[key] = {} if ask is None else ask(field.model, connection)
+    return known.get(field.column or field.attname, UNKNOWN)
 
 
 def column_of(field: AnyField) -> str:
@@ -265,7 +318,8 @@ def _ask_mysql(model: AnyModel, connection: Connection) -> dict[str, ColumnFacts
             max_chars=chars if "char" in kind.lower() else None,
             # One statement may carry a few long values, and escaping can double each.
             max_bytes=min(octets, packet // 8) if octets else packet // 8,
-            capacity=octets if octets and octets < 2**32 - 1 else None,
+            # What a function makes past the packet is an error, or NULL outside strict mode.
+            capacity=min(octets, packet // 2) if octets else None,
             bmp_only=charset in ("utf8", "utf8mb3"),
         )
         for name, kind, chars, octets, charset, packet in rows
@@ -278,4 +332,4 @@ POSTGRESQL_LARGEST = 2**28 - 2**20
 """jsonb holds strings of less than 256 MiB."""
 
 ASK = {"postgresql": _ask_postgresql, "mysql": _ask_mysql}
-_known: dict[tuple[str, str, str], dict[str, ColumnFacts]] = {}
+_known: dict[tuple[str, Any, str], dict[str, ColumnFacts]] = {}

@@ -33,12 +33,12 @@ Values = Mapping[str, Any]
 
 def held(run: models.Model, names: Iterable[str] | None = None) -> Values:
     """What this copy holds in these of the lifecycle's fields, in a form that can be compared."""
-    values = run.__dict__
     among = LIFECYCLE if names is None else set(LIFECYCLE).intersection(names)
+    values = {name: run.__dict__[name] for name in among if name in run.__dict__}
     return {
-        name: _fingerprint(values[name])
-        for name in among
-        if name in values and not hasattr(values[name], "resolve_expression")
+        name: value if isinstance(value, UNCHANGING) else storable.compact_json(value)
+        for name, value in values.items()
+        if isinstance(value, UNCHANGING) or not hasattr(value, "resolve_expression")
     }
 
 
@@ -120,9 +120,5 @@ def settle(run: models.Model, values: Values) -> None:
         setattr(run._state, LOADED, values["status"])
 
 
-UNCHANGING: Final = (str, int, float, bool, date, time, Decimal, UUID, type(None))
-
-
-def _fingerprint(value: Any) -> Any:
-    """The value, or the text of one that can change inside."""
-    return value if isinstance(value, UNCHANGING) else storable.compact_json(value)
+UNCHANGING: Final = (str, type(None), int, date, float, time, Decimal, UUID)
+"""Values of any other type can change inside: their text is kept."""

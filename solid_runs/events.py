@@ -55,6 +55,67 @@ def message_entry(message: str, level: str = "info") -> Entry:
     }
 
 
+def fitted(entry: Entry, max_bytes: int | None) -> Entry:
+    """``entry``, its longest texts cut to equal shares if it takes over ``max_bytes`` as JSON.
+
+    Its times stay whole, and no limit is less than LEAST_BYTES.
+    """
+    if max_bytes is None or surely_fits(entry, max_bytes):
+        return entry
+    size, limit = json_bytes(entry), max(LEAST_BYTES, max_bytes)
+    if size <= limit:
+        return entry
+    sizes = {key: json_bytes(entry[key]) for key in entry if key not in TIMES}
+    room, kept = limit - (size - sum(sizes.values())), dict(entry)
+    for rank, key in enumerate(sorted(sizes, key=sizes.__getitem__)):
+        share = max(2, room // (len(sizes) - rank))
+        if sizes[key] > share:
+            kept[key] = storable.json_value(entry[key], max_bytes=share)
+        room -= min(sizes[key], share)
+    return kept
+
+
+LEAST_BYTES = 256
+TIMES = ("at", "timestamp", "duration_ms")
+
+
+def surely_fits(entry: Entry, max_bytes: int) -> bool:
+    """Without encoding anything: no character takes more than six bytes as JSON."""
+    size = 100
+    for value in entry.values():
+        if type(value) is str:
+            size += 6 * len(value)
+        elif type(value) is not int:
+            return False
+    return size <= max_bytes
+
+
+def json_bytes(value: Any) -> int:
+    """What a value takes as JSON that is storable already."""
+    return len(storable.stored_json(value).encode())
+
+
+def is_message(entry: Any) -> bool:
+    """Whether an entry is a log line, not an event."""
+    return isinstance(entry, Mapping) and "message" in entry and "kind" not in entry
+
+
+TRUNCATED = "truncated"
+"""The kind of the marker that ends a log which took no more."""
+
+
+def marker_entry(count: int) -> Entry:
+    detail = f"The log is full at {count:,} entries; what came later was left out."
+    return event_entry(TRUNCATED, "log", detail=detail)
+
+
+def is_marker(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and (entry.get("kind"), entry.get("label")) == (
+        TRUNCATED,
+        "log",
+    )
+
+
 def as_entries(stored: Any) -> list[Any]:
     """What a log column holds, as a list; what is no list reads as an empty one."""
     if isinstance(stored, str):  # a list that was encoded twice
@@ -70,6 +131,18 @@ class Numbered(NamedTuple):
 
     seq: int
     entry: Any
+
+
+class Appended(NamedTuple):
+    """What became of an append.
+
+    ``left_out`` is how many entries a full log did not take, ``marked`` whether it was this one
+    that said so in the log, ``last`` the coordinate of the last entry where the log is a table.
+    """
+
+    left_out: int = 0
+    marked: bool = False
+    last: int | None = None
 
 
 @dataclass(slots=True)
@@ -114,7 +187,7 @@ def timeline(entries: Iterable[Numbered]) -> list[Step]:
 def _step(seq: int, entry: Any) -> Step:
     if not isinstance(entry, Mapping):
         return Step(seq, "info", _shown(entry), "", is_message=True)
-    if "message" in entry and "kind" not in entry:
+    if is_message(entry):
         moment = parse_moment(entry.get("timestamp"))
         level = _shown(entry.get("level") or "info")
         return Step(seq, level, _shown(entry["message"]), "", None, moment, moment, is_message=True)

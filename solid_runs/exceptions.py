@@ -49,14 +49,14 @@ class NotAList(SolidRunsError):
         )
 
 
-class LogFull(SolidRunsError):
-    """The log column of this run has no room for another entry. Nothing was written."""
+class LogInTable(SolidRunsError):
+    """The entries of this run are in a table that its model does not name here."""
 
-    def __init__(self, model: type[Any], pk: Any, column: str, capacity: int) -> None:
-        self.model, self.pk, self.column, self.capacity = model, pk, column, capacity
+    def __init__(self, model: type[Any], pk: Any) -> None:
+        self.model, self.pk = model, pk
         super().__init__(
-            f"The log of {model.__name__} {pk!r} is full: {column!r} holds {capacity:,} bytes. "
-            f"Change the column to a larger type, such as LONGTEXT."
+            f"The log of {model.__name__} {pk!r} is in a table, but {model.__name__} has no "
+            f"events_model here: was it deployed to every process before the first run was made?"
         )
 
 
@@ -84,14 +84,22 @@ class UnknownStatusError(SolidRunsError):
 
 
 class MissingColumn(SolidRunsError, ImproperlyConfigured):
-    """A model names a log column that it does not have."""
+    """A setting of a run model speaks of a field that the model does not have."""
 
-    def __init__(self, model: type[Any], column: str) -> None:
-        self.model, self.column = model, column
-        super().__init__(
-            f"{model.__name__}.events_column is {column!r}, but {model.__name__} has no field of "
-            f"that name. Set events_column to the name of the field that holds the event log."
-        )
+    def __init__(self, model: type[Any], column: str, setting: str = "events_column") -> None:
+        self.model, self.column, self.setting = model, column, setting
+        name = model.__name__
+        if setting == "events_column":
+            message = (
+                f"{name}.events_column is {column!r}, but {name} has no field of that name. Set "
+                f"events_column to the name of the field that holds the event log."
+            )
+        else:
+            message = (
+                f"{name}.{setting} is set, but {name} has no field {column!r} beside its log. Add "
+                f"{column} = models.BigIntegerField(null=True, editable=False) and migrate."
+            )
+        super().__init__(message)
 
 
 class InvalidUsage(SolidRunsError, ValueError):

@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, cast
 
 from asgiref.sync import sync_to_async
-from django.db import models, transaction
+from django.db import connections, models, transaction
 from django.db.models import Case, Q, Value, When
 from django.db.models.base import ModelBase
 from django.utils import timezone
 
 from solid_runs import failures, fingerprints
-from solid_runs.columns import OPTIONAL, AnyField, RunColumns, columns_of, whole_number
+from solid_runs.buffers import EventBuffer
+from solid_runs.columns import COUNT, OPTIONAL, AnyField, RunColumns, columns_of, whole_number
 from solid_runs.conf import setting
 from solid_runs.copies import WRITTEN, held, note_read, note_written, noted, settle
-from solid_runs.event_logs import ColumnLog
-from solid_runs.events import Entry, Numbered, as_entries, event_entry, message_entry
+from solid_runs.event_logs.log import begin_log, event_log_of
+from solid_runs.events import (
+    Entry,
+    Numbered,
+    as_entries,
+    event_entry,
+    fitted,
+    message_entry,
+)
 from solid_runs.exceptions import RunNotFound
 from solid_runs.querysets import RunQuerySet
-from solid_runs.saving import has_row, prepare, save_existing, stored_names
+from solid_runs.saving import (
+    fields_beside_log,
+    has_row,
+    overwrites,
+    prepare,
+    save_existing,
+    stored_names,
+)
 from solid_runs.statuses import IN_PROGRESS, MOVES, RESTARTABLE, RunStatus, UnknownStatus
 from solid_runs.subjects import UnresolvedSubject, set_subject, subject_of
 from solid_runs.summaries import DEFAULT_ACTION, summarise
 from solid_runs.times import elapsed_ms
 from solid_runs.transitions import Transition, write_alias
 
+logger = logging.getLogger("solid_runs")
+
+FULL_AT: Final = "solid_runs_full_at"
+"""On ``_state``: the row and the caps at which this copy has found its log full."""
 CANCEL_REASON = "Cancelled by user"
 WHITE_SPACE = "".join(filter(str.isspace, map(chr, range(0x3001))))
 """Spelt out, as what a database takes for ``\\s`` is not the same on each."""
@@ -55,11 +75,15 @@ class AgentRunMixin(models.Model):
     events_column: ClassVar[str] = "events"
     """The name of the field that holds the event log."""
 
+    events_model: ClassVar[str | type[models.Model] | None] = None
+    """A model made from AbstractRunEvent, ``"app.Model"``: new runs keep their log in its table."""
+
     objects = RunQuerySet.as_manager()
 
     class Meta:
         abstract = True
 
+    _buffer: EventBuffer | None = None
     _subject_cache: tuple[tuple[str, str], Any] | None = None
 
     if TYPE_CHECKING:
@@ -195,6 +219,9 @@ class AgentRunMixin(models.Model):
         sources: frozenset[RunStatus] | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> bool:
+        if self._buffer is not None:
+            # Who tails the log stops at the end of the run.
+            self._buffer.flush_or_keep()
         legal = MOVES[target] if sources is None else sources
         return Transition(self, target, legal, values, metadata=metadata).perform()
 
@@ -227,39 +254,60 @@ class AgentRunMixin(models.Model):
         no validation, no signals, ``updated_at`` stays. Racing writers lose nothing. Events are
         taken after the end too. Raises RunNotFound when there is no row, NotAList when the log
         column holds something else.
+
+        A log that is full (settings COLUMN_LOG_ENTRIES and TABLE_LOG_ENTRIES) ends in a marker
+        and takes no more, with a warning in the application's log.
         """
-        entry = event_entry(
-            kind, label, eid=eid, status=status, detail=detail, duration_ms=duration_ms
+        return self._append(
+            event_entry(kind, label, eid=eid, status=status, detail=detail, duration_ms=duration_ms)
         )
-        self._append(entry)
-        return entry
 
     def add_log(self, message: str, level: str = "info") -> Entry:
         """Add a log line and return it as stored; ``updated_at`` moves, in one transaction.
 
         Validation (without the log) and save signals run; other unsaved changes of this copy
-        stay unsaved.
+        stay unsaved. Inside buffer_events() only ``updated_at`` moves, with the flush.
         """
-        entry = message_entry(message, level)
-        using = write_alias(self)
-        log = self._columns.log
-        moved = self._columns.fields.get("updated_at")
+        if self._buffer is not None:
+            return self._append(message_entry(message, level))
+        using, columns = write_alias(self), self._columns
+        moved = columns.fields.get("updated_at")
         with transaction.atomic(using=using):
-            self._append(entry)
+            entry = self._append(message_entry(message, level))
             if moved is not None and not getattr(moved, "auto_now", False):
                 self.updated_at = timezone.now()
-            self.full_clean(exclude=self.get_deferred_fields() | {log.name} | self._unjudged())
+            own = {field.name for field in columns.log_fields}
+            self.full_clean(exclude=self.get_deferred_fields() | own | self._unjudged())
             self._touch(moved, using)
         return entry
 
-    def _append(self, entry: Entry) -> None:
-        log = ColumnLog(self._columns)
+    def _append(self, entry: Entry) -> Entry:
+        entry, buffer = fitted(entry, setting("ENTRY_BYTES")), self._buffer
+        if buffer is None or not buffer.add(entry):
+            self._write_entries([entry])
+        return entry
+
+    def _write_entries(self, entries: Sequence[Entry], **also: Any) -> None:
+        """Append to the log, in one statement where the database can; ``also`` goes with it."""
         if self.pk is None or self._state.adding:
             raise RunNotFound(type(self), None)
-        using = write_alias(self)
-        log.append(log.pk_of(self), entry, using)
-        # The database computed it: the next read is fresh.
-        self.__dict__.pop(log.field.attname, None)
+        using, columns, log = write_alias(self), self._columns, event_log_of(type(self))
+        caps = setting("COLUMN_LOG_ENTRIES"), setting("TABLE_LOG_ENTRIES")
+        full_at = (using, self.pk, *caps)
+        if getattr(self._state, FULL_AT, None) == full_at:
+            return
+        in_column = self.__dict__.get(COUNT, 0) is None
+        appended = log.append(columns.log_key(self), entries, using, in_column=in_column, also=also)
+        is_final = columns.log_table is None or appended.last is not None
+        if appended.left_out and is_final and not connections[using].in_atomic_block:
+            setattr(self._state, FULL_AT, full_at)
+        if appended.marked:
+            logger.warning("The log of %s is full; what comes from now on is left out.", self)
+        if appended.last is None:
+            # The database computed it: the next read is fresh.
+            self.__dict__.pop(columns.log.attname, None)
+        if columns.counter is not None:
+            setattr(self, columns.counter.attname, appended.last)
         note_written(self, {}, using)
 
     def _unjudged(self) -> set[str]:
@@ -276,15 +324,37 @@ class AgentRunMixin(models.Model):
         models.signals.pre_save.send(**kwargs)
         models.signals.post_save.send(**kwargs, created=False)
 
+    def buffer_events(self, max_entries: int = 100, max_age: float = 1.0) -> EventBuffer:
+        """A block, ``with`` or ``async with``, whose entries are written many at a time.
+
+        See EventBuffer for when it flushes, and what a crash or a failure costs. ``max_age`` is in
+        seconds.
+        """
+        return EventBuffer(self, max_entries, max_age)
+
     @property
     def events_log(self) -> list[Any]:
         """Every entry, events and log lines, oldest first; [] for none."""
-        return as_entries(getattr(self, self._columns.log.attname))
+        columns = self._columns
+        attname = columns.log.attname
+        if columns.log_table is None:
+            is_here = self.__dict__.get(COUNT) is None
+        else:  # without its column, a copy may be older than the move of its run
+            is_here = self.__dict__.get(COUNT, 0) is None and attname in self.__dict__
+        if is_here:
+            return as_entries(getattr(self, attname))
+        return [numbered.entry for numbered in self.events_after()]
 
-    def events_after(self, seq: int = 0) -> list[Numbered]:
-        """The entries past ``seq`` with their coordinates, as the database has them now."""
-        log = ColumnLog(self._columns)
-        return log.read_after(log.pk_of(self), seq, write_alias(self))
+    def events_after(self, seq: int = 0, limit: int | None = None) -> list[Numbered]:
+        """The entries past ``seq`` with their coordinates, as the database has them now.
+
+        At most ``limit`` of them, the oldest first: the last one's coordinate is where to go on.
+        """
+        columns = self._columns
+        in_table = columns.counter is not None and self.__dict__.get(COUNT) is not None
+        return event_log_of(type(self)).read_after(
+            columns.log_key(self), seq, write_alias(self), limit, in_table=in_table
+        )
 
     # What a run says of itself
 
@@ -377,6 +447,12 @@ class AgentRunMixin(models.Model):
         stored = self.output_metadata
         return stored if isinstance(stored, Mapping) else {}
 
+    def __getstate__(self) -> Any:
+        """A copy of this object, or one that is pickled, writes its entries itself."""
+        state = super().__getstate__()
+        state.pop("_buffer", None)
+        return state
+
     # Saving
 
     @classmethod
@@ -422,6 +498,10 @@ class AgentRunMixin(models.Model):
         if force_insert or not has_row(self, using):
             alias = using or write_alias(self)
             prepare(self, self._columns, alias)
+            if update_fields is None and not force_insert and overwrites(self, alias):
+                force_update, update_fields = True, fields_beside_log(self, self._columns)
+            else:
+                begin_log(self, self._columns, alias)
             values = held(self, update_fields)
             with noted(self, values, alias):
                 # A rollback would take the whole row back, not its status alone.
@@ -485,6 +565,6 @@ class AgentRunMixin(models.Model):
         """See events_log, which may have to ask the database."""
         return await sync_to_async(lambda: self.events_log)()
 
-    async def aevents_after(self, seq: int = 0) -> list[Numbered]:
+    async def aevents_after(self, seq: int = 0, limit: int | None = None) -> list[Numbered]:
         """See events_after()."""
-        return await sync_to_async(self.events_after)(seq)
+        return await sync_to_async(self.events_after)(seq, limit)

@@ -1,4 +1,4 @@
-"""The three shapes of a run table, and the mixin that they share."""
+"""The three shapes of a run table, the mixin that they share, and the shape of a log's table."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from solid_runs.permissions import PERMISSIONS
 __all__ = [
     "UNSET",
     "AbstractAgentRun",
+    "AbstractRunEvent",
     "AgentRunMixin",
     "GeneratorAgentRun",
     "PlatformAgentRun",
@@ -112,6 +113,9 @@ class AbstractAgentRun(AgentRunMixin):
     Real columns for what filters and cohorts use, 64-bit figures, big columns last, and the
     indexes that lists need (unnamed, so that they fit any host's table name). A Meta of the
     host's own inherits from this one: ``class Meta(AbstractAgentRun.Meta)``.
+
+    With ``events_model`` naming a model made from AbstractRunEvent, new runs keep their log in
+    that table; ``move_events`` moves the logs of those that are there already.
     """
 
     events_column: ClassVar[str] = "events"
@@ -137,6 +141,9 @@ class AbstractAgentRun(AgentRunMixin):
         _("reported total tokens"), null=True, blank=True, db_column="total_tokens"
     )
     duration_ms = models.BigIntegerField(_("duration in ms"), null=True, blank=True)
+    events_count = models.BigIntegerField(
+        _("entries in the log"), null=True, blank=True, editable=False
+    )
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
     completed_at = models.DateTimeField(_("completed"), null=True, blank=True)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
@@ -159,3 +166,36 @@ class AbstractAgentRun(AgentRunMixin):
             models.Index(fields=["runnable_type", "runnable_id"]),
             models.Index(fields=["stored_instructions_digest", "created_at"]),
         ]
+
+
+class AbstractRunEvent(models.Model):
+    """An entry of a table log, for a host that owns its schema.
+
+    The host names its run, and its run names this model::
+
+        class AgentRun(AbstractAgentRun):
+            events_model = "myapp.AgentRunEvent"
+
+        class AgentRunEvent(AbstractRunEvent):
+            run = models.ForeignKey(
+                AgentRun, models.CASCADE, related_name="+", db_index=False
+            )
+
+    ``seq`` counts from 1 for each run, without a gap, in the order in which the entries were
+    committed. Rows are written by SQL of run, seq and entry: further columns must be nullable or
+    have a ``db_default``. A Meta of the host's own inherits from this one, which has the unique
+    (run, seq).
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    seq = models.BigIntegerField(_("number"))
+    entry = RunJSONField(_("entry"))
+
+    class Meta:
+        abstract = True
+        constraints = [
+            models.UniqueConstraint(fields=["run", "seq"], name="%(app_label)s_%(class)s_run_seq")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self._meta.verbose_name} {self.seq}"

@@ -31,6 +31,14 @@ def text(
     too small for the marker gets a plain cut. What is no string gives its ``str()``; bytes are
     decoded.
     """
+    if (
+        type(value) is str
+        and value.isascii()
+        and "\0" not in value
+        and (max_chars is None or len(value) <= max_chars)
+        and (max_bytes is None or len(value) <= max_bytes)
+    ):
+        return value
     plain = plain_text(value)
     head = plain[: reach(max_chars, max_bytes)]
     cleaned = clean(head, bmp_only=bmp_only)

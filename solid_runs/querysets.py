@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -12,6 +13,7 @@ from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
 from solid_runs.columns import columns_of
+from solid_runs.event_logs.log import begin_log
 from solid_runs.statuses import IN_PROGRESS, TERMINAL, RunStatus
 
 if TYPE_CHECKING:
@@ -22,6 +24,13 @@ _R = TypeVar("_R", bound="AgentRunMixin", covariant=True)
 
 class RunQuerySet(models.QuerySet[_R]):
     """A filter on a column that the table lacks gives the empty queryset."""
+
+    def bulk_create(self, objs: Iterable[_R], *args: Any, **kwargs: Any) -> list[_R]:
+        """Stock Django, but for where the log of each run will be: see AbstractRunEvent."""
+        runs, self._for_write = list(objs), True
+        for run in runs:
+            begin_log(run, columns_of(self.model), self.db)
+        return super().bulk_create(runs, *args, **kwargs)
 
     def recent(self) -> Self:
         """Newest first: by creation where that column is indexed, else by primary key."""

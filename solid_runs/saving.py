@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections, models, transaction
 
-from solid_runs.columns import LIFECYCLE, OPTIONAL, RunColumns, facts
+from solid_runs.columns import LIFECYCLE, OPTIONAL, RunColumns, as_stored, facts
 from solid_runs.copies import held, is_unsure, known_status, note_written, noted, unchanged
+from solid_runs.event_logs.log import makes_its_own_key
 from solid_runs.exceptions import StaleRun
 from solid_runs.fields import LOADED
 from solid_runs.merging import fit_object, json_size
@@ -24,28 +26,50 @@ def has_row(run: models.Model, using: str | None) -> bool:
 
     ``run.pk = None; run.save()``, the idiom for a clone, and a copy to another database do not.
     """
-    own = (None, run._state.db, write_alias(run))
-    return not run._state.adding and run.pk is not None and using in own
+    if run._state.adding or run.pk is None:
+        return False
+    return using in (None, run._state.db, write_alias(run))
+
+
+def overwrites(run: models.Model, using: str) -> bool:
+    """Whether a copy that was not read from this database meets a row of its key there."""
+    if run.pk is None or (run._state.adding and makes_its_own_key(run)):
+        return False
+    return type(run)._base_manager.using(using).filter(pk=run.pk).exists()
+
+
+def fields_beside_log(run: models.Model, columns: RunColumns) -> list[str]:
+    """What such a save writes: an append-only log is nobody's to replace."""
+    log = {field.name for field in columns.log_fields}
+    fields = [f for f in run._meta.concrete_fields if not f.primary_key and not f.generated]
+    return [field.name for field in fields if field.name not in log]
 
 
 def prepare(run: AgentRunMixin, columns: RunColumns, using: str) -> set[str]:
     """Make what the run says storable and give it a trace id; the names of what that changed."""
-    changed = set()
-    if "trace_id" in columns and run.__dict__.get("trace_id", "") is None:
-        run.trace_id = new_trace_id(columns, using)
-        changed.add("trace_id")
-    said = {name: run.__dict__[name] for name in {*OPTIONAL, *LIFECYCLE} if name in run.__dict__}
-    said.pop("status", None)
-    texts = {name: value for name, value in said.items() if isinstance(value, str)}
-    for name, value in columns.storable(texts, using).items():
-        if value != said[name]:
-            setattr(run, name, value)
-    for name, value in said.items():
-        if isinstance(value, Mapping) and name in columns:
-            limit = facts(columns.fields[name], connections[using]).max_bytes
+    connection, said = connections[using], run.__dict__
+    for name in _sayings(columns):
+        value = said.get(name)
+        if value is None:
+            continue
+        if isinstance(value, str):
+            kept = as_stored(columns.fields[name], value, connection)
+            if kept != value:
+                setattr(run, name, kept)
+        elif isinstance(value, Mapping):
+            limit = facts(columns.fields[name], connection).max_bytes
             if limit is not None and limit < LARGE and json_size(value) > limit:
                 setattr(run, name, fit_object(value, limit))
-    return changed
+    if "trace_id" in columns and said.get("trace_id", "") is None:
+        run.trace_id = new_trace_id(columns, using)
+        return {"trace_id"}
+    return set()
+
+
+@cache
+def _sayings(columns: RunColumns) -> tuple[str, ...]:
+    """The fields whose values a save looks into."""
+    return tuple(sorted({*OPTIONAL, *LIFECYCLE} & columns.fields.keys() - {"status"}))
 
 
 LARGE: Final = 2**26
@@ -72,7 +96,7 @@ def save_existing(
         names = _named(columns, update_fields)
         if names:
             names |= _moving_timestamps(run)
-    names -= {columns.log.name} | healed
+    names -= {field.name for field in columns.log_fields} | healed
 
     def write(names: set[str]) -> None:
         if healed:
@@ -153,12 +177,12 @@ def stored_names(names: Iterable[str], columns: RunColumns) -> list[str]:
 
 def _named(columns: RunColumns, update_fields: Iterable[str]) -> set[str]:
     names = set(update_fields)
-    log = columns.log
-    if names & {log.name, log.attname}:
-        raise ValueError(
-            f"save() never writes the event log of a run that has a row; leave {log.name!r} out "
-            f"of update_fields and use append_event() or add_log()."
-        )
+    for field in columns.log_fields:
+        if names & {field.name, field.attname}:
+            raise ValueError(
+                f"save() never writes the event log of a run that has a row; leave {field.name!r} "
+                f"out of update_fields and use append_event() or add_log()."
+            )
     return names
 
 

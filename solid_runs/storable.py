@@ -75,6 +75,11 @@ def compact_json(value: Any, *, ascii: bool = False) -> str:
     return _dumped(json_value(value), _ASCII if ascii else _COMPACT)
 
 
+def stored_json(value: Any, *, ascii: bool = False) -> str:
+    """Return compact_json() of what json_value() made."""
+    return _dumped(value, _ASCII if ascii else _COMPACT)
+
+
 def detail_text(value: Any, limit: int = 1200) -> str:
     """Return the ``detail`` of an event: text, or compact JSON text, cut to ``limit`` bytes.
 

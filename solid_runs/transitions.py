@@ -13,11 +13,12 @@ from django.db import connections, models, router, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from solid_runs.columns import LIFECYCLE, RunColumns, column_of, columns_of, facts
+from solid_runs.columns import LIFECYCLE, RunColumns, as_stored, column_of, columns_of, facts
 from solid_runs.copies import held, note_written
 from solid_runs.exceptions import NotAnObject, RunNotFound, UnknownStatusError
 from solid_runs.merging import fit_object, merge_within, shallow_merge
 from solid_runs.signals import run_status_changed
+from solid_runs.statements import update_row
 from solid_runs.statuses import RunStatus, UnknownStatus
 from solid_runs.times import elapsed_ms
 
@@ -113,12 +114,21 @@ class Transition:
 
     def _write(self, source: RunStatus, *guards: Any, **extra: Any) -> bool:
         values = {"status": self.target, **self.values, **self._end(source), **extra}
-        conditions = [Q(status__in=[source]), *guards]
-        if self.run.__dict__.get("trace_id", "") is None and "trace_id" in self.columns:
+        heals = self.run.__dict__.get("trace_id", "") is None and "trace_id" in self.columns
+        if heals:
             values["trace_id"] = new_trace_id(self.columns, self.using)
-            conditions.append(Q(trace_id__isnull=True))
-        rows = rows_of(self.run, self.columns, self.using).filter(*conditions)
-        if not rows.update(**values):
+
+        def rows() -> models.QuerySet[Any]:
+            healed = [Q(trace_id__isnull=True)] if heals else []
+            found = rows_of(self.run, self.columns, self.using)
+            return found.filter(Q(status__in=[source]), *guards, *healed)
+
+        if guards:
+            written = rows().update(**values)
+        else:
+            key = self.columns.pk_of(self.run)
+            written = update_row(rows, (source, heals), self.columns, key, values, self.using)
+        if not written:
             return False
         self._show(values)
         announce(self.run, source, self.target, self.columns, self.using)
@@ -194,7 +204,7 @@ def new_trace_id(columns: RunColumns, using: str) -> str:
     made = uuid.uuid4()
     room = getattr(columns.fields["trace_id"], "max_length", None) or len(str(made))
     text = str(made) if room >= len(str(made)) else made.hex
-    return str(columns.storable({"trace_id": text}, using)["trace_id"])
+    return str(as_stored(columns.fields["trace_id"], text, connections[using]))
 
 
 def announce(

@@ -13,6 +13,7 @@ from tests.models import (
     MinimalRun,
     PlatformJsonRun,
     PlatformRun,
+    TableRun,
     UUIDDocument,
 )
 
@@ -21,6 +22,7 @@ RUN_MODELS = (
     PlatformJsonRun,
     GeneratorRun,
     FreshRun,
+    TableRun,
     MinimalRun,
     FreshRunProxy,
     ChildRun,

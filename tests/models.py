@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
+
 from django.db import models
 
 from solid_runs.fields import RunJSONField, RunStatusField
 from solid_runs.models import (
     AbstractAgentRun,
+    AbstractRunEvent,
     AgentRunMixin,
     GeneratorAgentRun,
     PlatformAgentRun,
@@ -84,3 +87,35 @@ class AgentOwnedRun(PlatformAgentRun):
     class Meta(PlatformAgentRun.Meta):
         managed = False
         db_table = "agent_runs"
+
+
+class TableRun(AbstractAgentRun):
+    """A table of our own, its log in another."""
+
+    events_model = "tests.TableRunEvent"
+
+
+class TableRunEvent(AbstractRunEvent):
+    run = models.ForeignKey(TableRun, models.CASCADE, related_name="+", db_index=False)
+
+
+class TableRunProxy(TableRun):
+    class Meta:
+        proxy = True
+
+
+class TableChildRun(TableRun):
+    note = models.CharField(max_length=50, blank=True)
+
+    class Meta:
+        """Of its own: the indexes of the shape belong to the parent's table."""
+
+
+class UUIDTableRun(AbstractAgentRun):
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+
+    events_model = "UUIDTableRunEvent"
+
+
+class UUIDTableRunEvent(AbstractRunEvent):
+    run = models.ForeignKey(UUIDTableRun, models.CASCADE, related_name="+", db_index=False)

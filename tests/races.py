@@ -190,19 +190,60 @@ def append(
 
     from django.db import connection
 
-    from solid_runs import event_logs
+    from solid_runs.event_logs import column
 
     run = loaded(model, pk)
     if timeout is not None and connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout = {timeout * 1000}")
     yield
-    with mock.patch.dict(event_logs.APPEND, clear=locked):
+    with mock.patch.dict(column.APPEND, clear=locked):
         for n in range(count):
             run.append_event("tool", "race", eid=f"{writer}-{n}", detail="ü" * 40)
     if timeout is not None:
         connection.close()  # the next task gets the settings' own timeout again
     return None
+
+
+def append_slowly(model: str, pk: Any, writer: int, count: int, pause: float) -> Task:
+    """Append each entry in a transaction that stays open for so many seconds."""
+    from django.db import transaction
+
+    run = loaded(model, pk)
+    yield
+    for n in range(count):
+        with transaction.atomic():
+            run.append_event("tool", "slow", eid=f"{writer}-{n}")
+            time.sleep(pause)
+    return None
+
+
+def append_to_each(model: str, pks: list[Any], writer: int, count: int) -> Task:
+    """Append to all of these runs in one transaction, in this order, again and again."""
+    from django.db import transaction
+
+    runs = [loaded(model, pk) for pk in pks]
+    yield
+    for n in range(count):
+        with transaction.atomic():
+            for run in runs:
+                run.append_event("tool", "each", eid=f"{writer}-{n}")
+    return None
+
+
+def tail(model: str, pk: Any, expected: int, limit: int) -> Task:
+    """Read past the last number seen until so many entries came; what came, in its order."""
+    run = loaded(model, pk)
+    yield
+    found: list[tuple[int, str]] = []
+    last, end = 0, time.monotonic() + PATIENCE / 2
+    while len(found) < expected and time.monotonic() < end:
+        page = run.events_after(last, limit)
+        found += [(numbered.seq, numbered.entry["eid"]) for numbered in page]
+        last = page[-1].seq if page else last
+        if not page:
+            time.sleep(0.002)
+    return found
 
 
 def add_log(model: str, pk: Any, writer: int, count: int) -> Task:
@@ -264,12 +305,15 @@ TASKS = {
     for task in (
         add_log,
         append,
+        append_slowly,
         append_to_both,
+        append_to_each,
         look,
         move,
         save_prompt,
         save_status,
         start_in_threads,
+        tail,
     )
 }
 

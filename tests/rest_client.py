@@ -14,6 +14,7 @@ ROUTES = {
     "AgentOwnedRun": "agent-owned-runs",
     "GeneratorRun": "generator-runs",
     "FreshRun": "fresh-runs",
+    "TableRun": "table-runs",
     "FreshRunProxy": "proxy-runs",
     "ChildRun": "child-runs",
     "MinimalRun": "minimal-runs",

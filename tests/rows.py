@@ -11,18 +11,28 @@ from django.db import connection
 
 from solid_runs.models import AgentRunMixin
 from solid_runs.signals import run_status_changed
-from tests.models import FreshRun, GeneratorRun, MinimalRun, PlatformJsonRun, PlatformRun
+from tests.models import (
+    FreshRun,
+    GeneratorRun,
+    MinimalRun,
+    PlatformJsonRun,
+    PlatformRun,
+    TableRun,
+)
 
 EVERY_SHAPE: list[type[AgentRunMixin]] = [
     PlatformRun,
     PlatformJsonRun,
     GeneratorRun,
     FreshRun,
+    TableRun,
     MinimalRun,
 ]
 FULL_SHAPES = EVERY_SHAPE[:-1]
 """Those with times, outcome and metadata; MinimalRun has a status and a log, nothing else."""
 RAILS_SHAPES = EVERY_SHAPE[:3]
+
+OWN_TABLES = [FreshRun, TableRun]
 
 every_shape = pytest.mark.parametrize("model", EVERY_SHAPE)
 full_shapes = pytest.mark.parametrize("model", FULL_SHAPES)
@@ -53,6 +63,21 @@ def log_field(model: type[AgentRunMixin]) -> str:
     return model._meta.get_field(model.events_column).name
 
 
+def keeps_a_table(model: type[AgentRunMixin]) -> bool:
+    """Whether new runs of this model keep their log in a table of entries."""
+    return model.events_model is not None
+
+
+def statements_of_append(model: type[AgentRunMixin]) -> int:
+    """What an append of one entry inside a transaction says to the database.
+
+    In a table of entries it is one statement on PostgreSQL alone; elsewhere the counter and the
+    entry are two, or three where the counter must be asked for, between a savepoint and its end.
+    """
+    apart = {"postgresql": 1, "sqlite": 4, "mysql": 5}
+    return apart[connection.vendor] if keeps_a_table(model) else 1
+
+
 def stored_text(run: AgentRunMixin, name: str) -> str | None:
     """The text in a column."""
     field = type(run)._meta.get_field(name)
@@ -75,6 +100,13 @@ def store_text(run: AgentRunMixin, name: str, text: str | None) -> None:
             f"WHERE {field.model._meta.pk.column} = %s",
             [text, run.pk],
         )
+
+
+def store_log(run: AgentRunMixin, text: str | None) -> None:
+    """Write the log's column, of a run whose entries are there."""
+    if keeps_a_table(type(run)):
+        type(run)._base_manager.filter(pk=run.pk).update(events_count=None)
+    store_text(run, log_field(type(run)), text)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from django.db import models
 
 from solid_runs.fields import RunJSONField, RunStatusField
 from solid_runs.mixin import AgentRunMixin
-from solid_runs.models import PlatformAgentRun
+from solid_runs.models import AbstractRunEvent, PlatformAgentRun
 
 apart = Apps()
 
@@ -178,6 +178,61 @@ class NumberedRun(BaseRun):
         app_label = "tests"
         apps = apart
         db_table = "numbered_runs"
+
+
+class OddTableRun(AgentRunMixin):
+    """Names that must be quoted, in both of its tables."""
+
+    key = models.BigAutoField(primary_key=True, db_column="a key")
+    status = RunStatusField(store="name", db_column="order")
+    events = RunJSONField(null=True, db_column="Group")
+    events_count = models.BigIntegerField(null=True, db_column="last")
+
+    class Meta:
+        app_label = "tests"
+        apps = apart
+        db_table = "an odd-{run} table"
+
+
+class OddTableRunEvent(AbstractRunEvent):
+    run = models.ForeignKey(
+        OddTableRun, models.CASCADE, related_name="+", db_index=False, db_column="Select"
+    )
+
+    class Meta(AbstractRunEvent.Meta):
+        app_label = "tests"
+        apps = apart
+        db_table = "counted"
+
+
+OddTableRun.events_model = OddTableRunEvent
+
+
+class NumberedTableRun(OddTableRun):
+    """A child of multi-table inheritance with a key of its own."""
+
+    number = models.IntegerField(primary_key=True)
+    base = models.OneToOneField(OddTableRun, models.CASCADE, parent_link=True)
+
+    class Meta:
+        app_label = "tests"
+        apps = apart
+        db_table = "numbered_table_runs"
+
+
+class UncountedRun(AgentRunMixin):
+    """It opted in to a table and has no counter."""
+
+    events_model = OddTableRunEvent
+
+    status = RunStatusField(store="name")
+    events = RunJSONField(null=True)
+
+    class Meta:
+        app_label = "tests"
+        apps = apart
+        managed = False
+        db_table = "uncounted_runs"
 
 
 def create_tables(connection: Any, *wanted: type[models.Model]) -> None:

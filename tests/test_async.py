@@ -15,11 +15,18 @@ from django.db import connection, connections, transaction
 from solid_runs.exceptions import InvalidUsage, RunNotFound, StaleRun
 from solid_runs.signals import run_status_changed
 from solid_runs.statuses import RunStatus
-from tests.models import FreshRun, GeneratorRun, MinimalRun, PlatformJsonRun, PlatformRun
+from tests.models import (
+    FreshRun,
+    GeneratorRun,
+    MinimalRun,
+    PlatformJsonRun,
+    PlatformRun,
+    TableRun,
+)
 
 pytestmark = pytest.mark.django_db
 
-SHAPES = [PlatformRun, PlatformJsonRun, GeneratorRun, FreshRun]
+SHAPES = [PlatformRun, PlatformJsonRun, GeneratorRun, FreshRun, TableRun]
 
 Call: TypeAlias = Callable[..., Any]
 Heard: TypeAlias = Callable[[], list[tuple[str, str]]]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,13 +8,19 @@ import pytest
 from django.apps import AppConfig, apps
 from django.core import checks
 from django.db import ConnectionHandler, connection, models
+from django.db.models.functions import Now
 from django.test import override_settings
 from django.test.utils import isolate_apps
 
 from solid_runs.columns import forget_facts
 from solid_runs.fields import RunJSONField, RunStatusField
 from solid_runs.mixin import AgentRunMixin
-from solid_runs.models import AbstractAgentRun, GeneratorAgentRun, PlatformAgentRun
+from solid_runs.models import (
+    AbstractAgentRun,
+    AbstractRunEvent,
+    GeneratorAgentRun,
+    PlatformAgentRun,
+)
 from solid_runs.querysets import RunQuerySet
 from tests import models as hosts
 from tests.run_models import NarrowRun, create_narrow_table
@@ -110,6 +117,26 @@ def test_words_that_are_no_list_of_words_are_an_error(key: str, words: Any) -> N
 
     assert message.id == "solid_runs.E003"
     assert key in message.msg
+
+
+CAPS = ["COLUMN_LOG_ENTRIES", "TABLE_LOG_ENTRIES", "ENTRY_BYTES"]
+
+
+@pytest.mark.parametrize("key", CAPS)
+@pytest.mark.parametrize("cap", [0, -1, True, False, 1.5, "10", [10], float("inf")], ids=repr)
+def test_a_cap_that_is_no_number_above_zero_is_an_error(key: str, cap: Any) -> None:
+    with override_settings(SOLID_RUNS={key: cap}):
+        [message] = found()
+
+    assert message.id == "solid_runs.E004"
+    assert repr(key) in message.msg
+    assert "None for no cap" in message.msg
+
+
+@pytest.mark.parametrize("cap", [256, 2**40, None])
+def test_a_whole_number_or_none_is_a_cap(cap: Any) -> None:
+    with override_settings(SOLID_RUNS=dict.fromkeys(CAPS, cap)):
+        assert ids() == []
 
 
 # Models
@@ -341,6 +368,231 @@ def test_a_field_named_pk_is_refused_by_django_itself(apart: AppConfig) -> None:
     assert "fields.E003" in {message.id for message in Run.check(databases=[])}
 
 
+# A log in a table
+
+
+def a_run(**namespace: Any) -> Any:
+    return type("Run", (AbstractAgentRun,), {"__module__": __name__, **namespace})
+
+
+def entries_of(model: Any, **namespace: Any) -> Any:
+    """The model of this run's entries, which the run names."""
+    key = models.ForeignKey(model, models.CASCADE, related_name="+", db_index=False)
+    members = {"__module__": __name__, "run": key, **namespace}
+    model.events_model = type("Entry", (AbstractRunEvent,), members)
+    return model.events_model
+
+
+def test_hosts_with_a_table_of_entries_are_passed_over(apart: AppConfig) -> None:
+    run = a_run()
+
+    class Child(run):
+        note = models.CharField(max_length=10)
+
+        class Meta:
+            pass
+
+    class Proxy(run):
+        class Meta:
+            proxy = True
+
+    class Meta(AbstractRunEvent.Meta):
+        db_table = "entries"
+
+    entries_of(run, Meta=Meta)
+
+    assert found(apart) == []
+
+
+def test_a_run_without_a_counter_is_told_to_have_one(apart: AppConfig) -> None:
+    class Run(AgentRunMixin):
+        status = RunStatusField()
+        events = RunJSONField(null=True)
+
+    entries_of(Run)
+    [message] = found(apart)
+
+    assert (message.id, message.obj) == ("solid_runs.E023", Run)
+    assert "Add events_count = models.BigIntegerField(null=True" in message.msg
+
+    class Counted(AgentRunMixin):
+        status = RunStatusField()
+        events = RunJSONField(null=True)
+        events_count = models.BigIntegerField(null=True)
+
+    Run.events_model = None
+    Counted.events_model = type(
+        "CountedEntry",
+        (AbstractRunEvent,),
+        {"__module__": __name__, "run": models.ForeignKey(Counted, models.CASCADE)},
+    )
+    assert found(apart) == []
+
+
+def test_a_counter_in_another_table_than_the_log_is_no_counter(apart: AppConfig) -> None:
+    class Base(AgentRunMixin):
+        status = RunStatusField()
+        events = RunJSONField(null=True)
+
+    class Child(Base):
+        events_count = models.BigIntegerField(null=True)
+
+    entries_of(Child)
+    messages = found(apart)
+
+    assert [(message.id, message.obj) for message in messages] == [("solid_runs.E023", Child)]
+
+
+@pytest.mark.parametrize(
+    "named",
+    ["tests.Nothing", "Nothing", "nowhere.Entry", "tests.a.Entry", "", "tests.Document"],
+)
+def test_entries_of_a_model_that_is_none_are_an_error(apart: AppConfig, named: str) -> None:
+    run = a_run(events_model=named)
+    [message] = found(apart)
+
+    assert (message.id, message.obj) == ("solid_runs.E024", run)
+    assert repr(named) in message.msg
+    assert "AbstractRunEvent" in message.hint
+
+
+def test_entries_of_a_class_that_is_no_model_at_all_are_an_error(apart: AppConfig) -> None:
+    a_run(events_model=Iterator)
+
+    assert ids(apart) == ["solid_runs.E024"]
+
+
+@pytest.mark.parametrize("named", ["tests.TableRunEvent", "TableRunEvent"])
+def test_entries_may_be_named_with_and_without_their_app(apart: AppConfig, named: str) -> None:
+    a_run(events_model=named)
+
+    assert ids(apart) == ["solid_runs.E025"], "they are there, but of another run"
+
+
+def test_entries_of_another_run_are_an_error(apart: AppConfig) -> None:
+    run = a_run()
+    other = type("Other", (AbstractAgentRun,), {"__module__": __name__})
+    entry = entries_of(other)
+    run.events_model = entry
+    [message] = found(apart)
+
+    assert (message.id, message.obj) == ("solid_runs.E025", run)
+    assert f"{entry._meta.label}.run is no foreign key to {run._meta.label}" in message.msg
+    assert "ForeignKey(Run, models.CASCADE" in message.hint
+
+
+def test_entries_without_a_foreign_key_are_an_error(apart: AppConfig) -> None:
+    entries_of(a_run(), run=models.BigIntegerField())
+
+    assert ids(apart) == ["solid_runs.E025"]
+
+
+def test_a_foreign_key_to_a_model_that_is_not_there_is_left_to_django(apart: AppConfig) -> None:
+    run = a_run()
+    entries_of(run, run=models.ForeignKey("tests.Rnu", models.CASCADE))
+
+    assert set(ids(apart)) <= {"solid_runs.E025"}, "and the check did not raise"
+
+
+def constrained(*constraints: models.BaseConstraint, **more: Any) -> type:
+    return type("Meta", (), {"constraints": list(constraints), **more})
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        constrained(),
+        constrained(models.UniqueConstraint(fields=["run", "id"], name="a")),
+        constrained(models.UniqueConstraint(fields=["seq"], name="b")),
+        constrained(
+            models.UniqueConstraint(fields=["run", "seq"], name="c", condition=models.Q(seq__gt=0))
+        ),
+        constrained(models.UniqueConstraint("run", "seq", name="d")),
+    ],
+    ids=["none", "another field", "too few", "some rows only", "of expressions"],
+)
+def test_entries_that_are_not_unique_by_their_number_are_an_error(
+    apart: AppConfig, meta: type
+) -> None:
+    run = a_run()
+    entry = entries_of(run, Meta=meta)
+    [message] = found(apart)
+
+    assert (message.id, message.obj) == ("solid_runs.E026", run)
+    assert f"{entry._meta.label} has no unique constraint on (run, seq)" in message.msg
+    assert "AbstractRunEvent.Meta" in message.hint
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        constrained(models.UniqueConstraint(fields=["run", "seq"], name="own")),
+        constrained(unique_together=[("run", "seq")]),
+    ],
+    ids=["constraint", "unique_together"],
+)
+def test_entries_may_have_a_unique_constraint_of_their_own(apart: AppConfig, meta: type) -> None:
+    entries_of(a_run(), Meta=meta)
+
+    assert ids(apart) == []
+
+
+UNFILLED: list[Any] = [
+    models.CharField(max_length=10),
+    models.CharField(max_length=10, default="x"),
+    models.DateTimeField(auto_now_add=True),
+    models.ForeignKey("tests.Agent", models.CASCADE),
+]
+FILLED: list[Any] = [
+    models.CharField(max_length=10, null=True),
+    models.CharField(max_length=10, db_default="x"),
+    models.DateTimeField(db_default=Now()),
+    models.GeneratedField(
+        expression=models.F("seq"), output_field=models.BigIntegerField(), db_persist=True
+    ),
+    models.ForeignKey("tests.Agent", models.CASCADE, null=True),
+]
+
+
+@pytest.mark.parametrize("field", UNFILLED)
+def test_a_column_that_an_append_leaves_empty_is_an_error(
+    apart: AppConfig, field: models.Field[Any, Any]
+) -> None:
+    run = a_run()
+    entries_of(run, extra=field.clone(), note=models.TextField(null=True))
+    [message] = found(apart)
+
+    assert (message.id, message.obj) == ("solid_runs.E027", run)
+    assert message.msg.endswith("nothing would fill extra.")
+    assert "db_default" in message.hint
+
+
+@pytest.mark.parametrize("field", FILLED)
+def test_a_column_that_fills_itself_is_fine(
+    apart: AppConfig, field: models.Field[Any, Any]
+) -> None:
+    entries_of(a_run(), extra=field.clone())
+
+    assert ids(apart) == []
+
+
+def test_a_key_that_only_python_makes_is_filled_by_nobody(apart: AppConfig) -> None:
+    key = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    run = a_run()
+    entries_of(run, id=key)
+    [message] = found(apart)
+
+    assert (message.id, message.obj) == ("solid_runs.E027", run)
+    assert message.msg.endswith("nothing would fill id.")
+
+
+@pytest.mark.parametrize("key", [models.AutoField, models.SmallAutoField, models.BigAutoField])
+def test_a_key_that_counts_by_itself_is_fine(apart: AppConfig, key: Any) -> None:
+    entries_of(a_run(), id=key(primary_key=True))
+
+    assert ids(apart) == []
+
+
 # Databases
 
 
@@ -454,3 +706,56 @@ def test_immediate_transactions_are_advised_on_sqlite(
     monkeypatch.setattr("solid_runs.checks.connections", handler)
 
     assert ("solid_runs.I022" in database_ids()) is advised
+
+
+def test_an_entry_of_no_size_is_an_error() -> None:
+    with override_settings(SOLID_RUNS={"ENTRY_BYTES": 255}):
+        [message] = found()
+
+    assert message.id == "solid_runs.E004"
+    assert "256 or more" in message.msg
+
+
+def test_entries_that_point_at_another_column_of_the_run_are_an_error(apart: AppConfig) -> None:
+    """By their relation they would belong to another run than the one that they were said to."""
+    run = type(
+        "Run",
+        (AbstractAgentRun,),
+        {"__module__": __name__, "number": models.IntegerField(unique=True), "events_model": None},
+    )
+    run.events_model = entries_of(
+        run, run=models.ForeignKey(run, models.CASCADE, to_field="number", db_index=False)
+    )
+
+    assert ids(apart) == ["solid_runs.E025"]
+
+
+def test_entries_one_to_one_are_an_error(apart: AppConfig) -> None:
+    run = a_run()
+    run.events_model = entries_of(run, run=models.OneToOneField(run, models.CASCADE))
+
+    assert ids(apart) == ["solid_runs.E025"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"entry": models.TextField()}, {"seq": models.CharField(max_length=9)}],
+    ids=["entry", "seq"],
+)
+def test_entries_of_other_fields_are_an_error(apart: AppConfig, fields: dict[str, Any]) -> None:
+    entries_of(a_run(), **fields)
+
+    assert ids(apart) == ["solid_runs.E028"]
+
+
+def test_a_counter_that_is_never_null_is_an_error(apart: AppConfig) -> None:
+    """Every log that is in its column would read as empty."""
+
+    class Run(AgentRunMixin):
+        status = RunStatusField(store="name")
+        events = RunJSONField(null=True)
+        events_count = models.BigIntegerField(default=0)
+
+    Run.events_model = entries_of(Run)
+
+    assert ids(apart) == ["solid_runs.E028"]

@@ -14,16 +14,24 @@ from django.utils import timezone
 
 from solid_runs.exceptions import MissingColumn, NotAList, RunNotFound
 from solid_runs.models import AgentRunMixin
-from tests.models import FreshRun, GeneratorRun, MinimalRun, PlatformJsonRun, PlatformRun
+from tests.models import (
+    FreshRun,
+    PlatformJsonRun,
+    PlatformRun,
+)
 from tests.rows import (
+    EVERY_SHAPE,
     every_shape,
     full_shapes,
     get,
     has,
+    keeps_a_table,
     log_field,
     make,
     rails_shapes,
     row,
+    statements_of_append,
+    store_log,
     store_text,
     stored_text,
 )
@@ -45,7 +53,7 @@ pytestmark = pytest.mark.django_db
 Model = type[AgentRunMixin]
 
 LONG_AGO = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
-EVERY_LOG = [PlatformRun, PlatformJsonRun, GeneratorRun, FreshRun, MinimalRun, TextLogRun]
+EVERY_LOG = [*EVERY_SHAPE, TextLogRun]
 every_log = pytest.mark.parametrize("model", EVERY_LOG)
 WRITTEN = {"kind": "tool", "label": "written by another", "status": "done"}
 
@@ -60,10 +68,6 @@ def text_table(django_db_setup: None, django_db_blocker: Any) -> None:
 
 def labels(run: AgentRunMixin) -> list[str]:
     return [entry["label"] for entry in get(run).events_log]
-
-
-def store_log(run: AgentRunMixin, text: str | None) -> None:
-    store_text(run, log_field(type(run)), text)
 
 
 def log_text(run: AgentRunMixin) -> str | None:
@@ -234,9 +238,11 @@ def test_append_event_writes_the_log_and_nothing_else(model: Model) -> None:
     run.append_event("tool", "search")
 
     after = row(run)
-    log = log_field(model)
-    assert len(after.pop(log)) == 1
-    before.pop(log)
+    if keeps_a_table(model):
+        assert (before.pop("events_count"), after.pop("events_count")) == (0, 1)
+    else:
+        log = log_field(model)
+        assert (before.pop(log) or [], len(after.pop(log))) == ([], 1)
     assert after == before
     assert after["updated_at"] == LONG_AGO
     assert run.output == "unsaved"
@@ -288,7 +294,7 @@ def test_a_deferred_log_is_appended_to_without_being_read(
     if model is TextLogRun and connection.vendor == "postgresql":
         partial.append_event("tool", "second")
     else:
-        with django_assert_num_queries(1):
+        with django_assert_num_queries(statements_of_append(model)):
             partial.append_event("tool", "second")
 
     assert labels(run) == ["first", "second"]
@@ -346,7 +352,7 @@ def test_an_unsaved_run_takes_no_events(model: Model) -> None:
 
 EMPTY = [None, "null", "[]", "[ ]", " [\n] ", '""', '"[]"']
 BLANK = ["", "  "]
-OTHER = ["{}", '{"a": 1}', '"text"', "5", "1.5", "true", '"{}"', '"[{}]"']
+OTHER = ["{}", '{"a": 1}', '"text"', "5", "1.5", "true", '"{}"']
 BROKEN = ["no json", "[1,", "{]"]
 
 

@@ -30,6 +30,10 @@ from tests.models import (
     MinimalRun,
     PlatformJsonRun,
     PlatformRun,
+    TableChildRun,
+    TableRun,
+    TableRunEvent,
+    TableRunProxy,
 )
 from tests.rows import (
     EVERY_SHAPE,
@@ -37,11 +41,13 @@ from tests.rows import (
     full_shapes,
     get,
     has,
+    keeps_a_table,
     listening,
     log_field,
     make,
     rails_shapes,
     row,
+    statements_of_append,
 )
 
 pytestmark = pytest.mark.django_db
@@ -165,7 +171,7 @@ def test_a_state_made_of_the_models_shows_no_changes() -> None:
 
 def test_what_a_migration_writes_down_is_what_the_model_says() -> None:
     """A second makemigrations finds nothing: fields come back from their deconstructed form."""
-    for model in (FreshRun, MinimalRun, PlatformRun, GeneratorRun):
+    for model in (FreshRun, MinimalRun, PlatformRun, GeneratorRun, TableRunEvent):
         for field in model._meta.local_fields:
             name, path, args, kwargs = field.deconstruct()
             again = type(field)(*args, **kwargs)
@@ -228,30 +234,44 @@ def test_index_names_of_a_table_of_our_own_fit_any_host() -> None:
 # Proxies and children
 
 
-@pytest.mark.parametrize("model", [FreshRunProxy, ChildRun])
+heirs = pytest.mark.parametrize(
+    ("model", "parent"),
+    [
+        (FreshRunProxy, FreshRun),
+        (ChildRun, FreshRun),
+        (TableRunProxy, TableRun),
+        (TableChildRun, TableRun),
+    ],
+)
+
+
+@heirs
 def test_a_proxy_and_a_child_live_as_their_parent(
-    model: Model, django_assert_num_queries: Any
+    model: Model, parent: Model, django_assert_num_queries: Any
 ) -> None:
     run = get(model.objects.create())
     run.append_event("warm", "up")
 
     with django_assert_num_queries(1):
         assert run.start() is True
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(statements_of_append(model)):
         run.append_event("tool", "search")
     run.add_log("asking")
     assert run.finish("done", metadata={"a": 1}) is True
 
-    stored = FreshRun.objects.get(pk=run.pk)
+    stored = parent.objects.get(pk=run.pk)
     assert (stored.status, stored.output, stored.output_metadata) == ("complete", "done", {"a": 1})
     assert len(stored.events_log) == 3
+    assert stored.events_log == get(run).events_log
 
 
-@pytest.mark.parametrize("model", [FreshRunProxy, ChildRun])
+@heirs
 @pytest.mark.parametrize("move", ["start", "finish", "fail", "cancel"])
-def test_a_stale_copy_of_a_proxy_or_a_child_keeps_the_guard(model: Model, move: str) -> None:
+def test_a_stale_copy_of_a_proxy_or_a_child_keeps_the_guard(
+    model: Model, parent: Model, move: str
+) -> None:
     stale = get(model.objects.create())
-    FreshRun.objects.filter(pk=stale.pk).update(status="cancelled")
+    parent.objects.filter(pk=stale.pk).update(status="cancelled")
     before = row(stale)
 
     arguments = ["late"] if move in ("fail", "cancel") else []
@@ -261,9 +281,10 @@ def test_a_stale_copy_of_a_proxy_or_a_child_keeps_the_guard(model: Model, move: 
     assert stale.status == "cancelled"
 
 
-def test_the_update_of_a_child_compares_the_status_in_the_database() -> None:
+@pytest.mark.parametrize("model", [ChildRun, TableChildRun])
+def test_the_update_of_a_child_compares_the_status_in_the_database(model: Model) -> None:
     """Through the child Django would select the keys first and update without the condition."""
-    run = get(ChildRun.objects.create())
+    run = get(model.objects.create())
 
     with connection.execute_wrapper(only_updates := _Recorder()):
         run.start()
@@ -282,8 +303,9 @@ class _Recorder:
         return execute(sql, params, many, context)
 
 
-def test_a_child_saves_its_own_columns_and_the_rules_hold() -> None:
-    run = get(ChildRun.objects.create())
+@pytest.mark.parametrize("model", [ChildRun, TableChildRun])
+def test_a_child_saves_its_own_columns_and_the_rules_hold(model: Model) -> None:
+    run = get(model.objects.create())
     stale = get(run)
     run.append_event("tool", "search")
     run.cancel()
@@ -299,12 +321,15 @@ def test_a_child_saves_its_own_columns_and_the_rules_hold() -> None:
     assert row(run)["note"] == "seen"
 
 
-def test_a_deleted_child_is_deleted_with_its_run() -> None:
-    run = get(ChildRun.objects.create())
+@pytest.mark.parametrize(("model", "parent"), [(ChildRun, FreshRun), (TableChildRun, TableRun)])
+def test_a_deleted_child_is_deleted_with_its_run(model: Model, parent: Model) -> None:
+    run = get(model.objects.create())
+    run.append_event("tool", "search")
 
     run.delete()
 
-    assert not FreshRun.objects.exists()
+    assert not parent.objects.exists()
+    assert not TableRunEvent.objects.exists()
 
 
 # Partial copies
@@ -327,7 +352,7 @@ def test_listing_only_keys_is_one_query_and_transitions_are_bounded(
             repr(run)
             hash(run)
 
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(statements_of_append(model)):
         runs[0].append_event("tool", "search")
     # Whether the run is pending or running is a guess that costs one look when it is wrong.
     with django_assert_num_queries(3):
@@ -584,13 +609,16 @@ def test_fixtures_carry_runs_over_whole(model: Model, form: str) -> None:
     if has(model, "created_at"):  # Django's JSON has times to the millisecond
         model.objects.filter(pk=run.pk).update(created_at=NINE, updated_at=NINE)
     before = row(run)
-    dumped = serializers.serialize(form, [get(run)])
+    log = get(run).events_log
+    entries = TableRunEvent.objects.filter(run_id=run.pk) if keeps_a_table(model) else []
+    dumped = serializers.serialize(form, [get(run), *entries])
     model._base_manager.filter(pk=run.pk).delete()
 
     for loaded in serializers.deserialize(form, dumped):
         loaded.save()
 
     assert row(run) == before
+    assert get(run).events_log == log
 
 
 def test_dumpdata_names_what_is_stored() -> None:

@@ -13,7 +13,7 @@ from django.db.models.signals import post_save, pre_save
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
-from solid_runs import event_logs
+from solid_runs.event_logs import column
 from solid_runs.exceptions import RunNotFound, StaleRun
 from solid_runs.statuses import RunStatus
 from tests.models import (
@@ -25,6 +25,9 @@ from tests.models import (
     MinimalRun,
     PlatformJsonRun,
     PlatformRun,
+    TableChildRun,
+    TableRun,
+    TableRunProxy,
 )
 from tests.rows import listening
 
@@ -32,7 +35,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "other"])
 commits = pytest.mark.usefixtures("committed")
 """For signals, and for locks: one outside a transaction of its own alias fails only so."""
 
-SHAPES = [PlatformRun, PlatformJsonRun, GeneratorRun, FreshRun]
+SHAPES = [PlatformRun, PlatformJsonRun, GeneratorRun, FreshRun, TableRun]
 ODD_KEYS = {'odd "key" ключ': 1, "model": "m"}
 """On SQLite these are merged under a lock, elsewhere in the UPDATE itself."""
 
@@ -130,7 +133,7 @@ def test_a_cancel_and_a_restart_say_nothing_to_default(make: Make) -> None:
 def test_a_log_that_is_rewritten_under_a_lock_locks_on_its_own_database(
     model: Any, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_logs, "APPEND", {})
+    monkeypatch.setattr(column, "APPEND", {})
     run = make(model, status=RunStatus.RUNNING)
     with (
         untouched("default"),
@@ -171,8 +174,16 @@ def test_a_status_is_saved_where_the_run_lives(model: Any, make: Make) -> None:
 
 
 @commits
-@pytest.mark.parametrize("model", [FreshRunProxy, ChildRun])
-def test_a_proxy_and_a_child_live_there_too(model: Any, make: Make) -> None:
+@pytest.mark.parametrize(
+    ("model", "owner"),
+    [
+        (FreshRunProxy, FreshRun),
+        (ChildRun, FreshRun),
+        (TableRunProxy, TableRun),
+        (TableChildRun, TableRun),
+    ],
+)
+def test_a_proxy_and_a_child_live_there_too(model: Any, owner: Any, make: Make) -> None:
     with untouched("default"), listening() as heard:
         run = make(model)
         assert run.start()
@@ -181,7 +192,7 @@ def test_a_proxy_and_a_child_live_there_too(model: Any, make: Make) -> None:
         run.save()
     stored = on("other", run)
     assert (stored.status, stored.events_log) == (RunStatus.FAILED, [event])
-    assert [(change.using, change.sender) for change in heard] == [("other", FreshRun)] * 2
+    assert [(change.using, change.sender) for change in heard] == [("other", owner)] * 2
 
 
 def test_the_save_signals_of_add_log_name_the_database(make: Make) -> None:
@@ -267,29 +278,42 @@ def test_a_run_of_the_same_key_on_default_is_left_alone(make: Make) -> None:
     assert on("other", run).status is RunStatus.COMPLETE
 
 
+@pytest.mark.parametrize("model", [PlatformJsonRun, GeneratorRun, FreshRun, MinimalRun])
+def test_a_copy_that_appended_takes_the_log_in_its_column_to_another_database(model: Any) -> None:
+    run = model.objects.create()
+    entry = run.append_event("tool", "x")
+
+    run.save(using="other")
+
+    assert on("other", run).events_log == [entry]
+    assert on("default", run).events_log == [entry]
+
+
 # A replica
 
 
-@pytest.fixture
-def replicated() -> Iterator[Any]:
+@pytest.fixture(params=[FreshRun, TableRun])
+def replicated(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A run on the primary, and the copy of its row that a replica has."""
+    model = request.param
     with routed(ReadsFromReplica):
-        run = FreshRun.objects.using("default").create(input_prompt="Find the total")
-        FreshRun.objects.using("other").bulk_create([on("default", run)])
-        copy = FreshRun.objects.get(pk=run.pk)
+        run = model.objects.using("default").create(input_prompt="Find the total")
+        model.objects.using("other").bulk_create([on("default", run)])
+        copy = model.objects.get(pk=run.pk)
         assert copy._state.db == "other"
         yield copy
 
 
 @commits
 def test_a_run_read_from_a_replica_is_written_to_the_primary(replicated: Any) -> None:
-    before = FreshRun.objects.values().get(pk=replicated.pk)
+    stored_there = type(replicated).objects.filter(pk=replicated.pk).values()
+    before = stored_there.get()
     with listening() as heard:
         assert replicated.start()
         event = replicated.append_event("tool", "x")
         line = replicated.add_log("y")
         assert replicated.finish("done", metadata=ODD_KEYS)
-    assert FreshRun.objects.values().get(pk=replicated.pk) == before, "the replica was written"
+    assert stored_there.get() == before, "the replica was written"
     stored = on("default", replicated)
     assert (stored.status, stored.output) == (RunStatus.COMPLETE, "done")
     assert stored.output_metadata == ODD_KEYS
@@ -303,7 +327,7 @@ def test_a_run_read_from_a_replica_is_written_to_the_primary(replicated: Any) ->
 @commits
 def test_the_loser_is_told_by_the_primary_and_not_by_a_late_replica(replicated: Any) -> None:
     on("default", replicated).cancel()
-    assert FreshRun.objects.get(pk=replicated.pk).status is RunStatus.PENDING
+    assert type(replicated).objects.get(pk=replicated.pk).status is RunStatus.PENDING
     assert replicated.finish("done") is False
     assert replicated.status is RunStatus.CANCELLED
     with listening() as heard:
@@ -329,7 +353,7 @@ def test_a_save_of_a_run_read_from_a_replica_updates_the_primary(
     replicated.save(using=using)
     stored = on("default", replicated)
     assert (stored.input_prompt, len(stored.events_log)) == ("Find the sum", 1)
-    assert FreshRun.objects.get(pk=replicated.pk).input_prompt == "Find the total"
+    assert type(replicated).objects.get(pk=replicated.pk).input_prompt == "Find the total"
 
 
 def test_a_status_saved_from_a_replica_is_judged_by_the_primary(replicated: Any) -> None:
@@ -341,7 +365,7 @@ def test_a_status_saved_from_a_replica_is_judged_by_the_primary(replicated: Any)
 
 
 def test_a_run_that_is_gone_from_the_primary_is_not_found(replicated: Any) -> None:
-    FreshRun.objects.using("default").all().delete()
+    type(replicated).objects.using("default").all().delete()
     for act in (replicated.start, replicated.finish, replicated.cancel):
         with pytest.raises(RunNotFound):
             act()

@@ -11,15 +11,22 @@ from django.db import connection
 from pytest_django import DjangoDbBlocker
 
 from solid_runs.columns import columns_of, facts
-from solid_runs.event_logs import append_sql
+from solid_runs.event_logs.column import append_form
 from solid_runs.signals import run_status_changed
 from solid_runs.statuses import RunStatus
-from tests.models import FreshRun, GeneratorRun, PlatformJsonRun, PlatformRun
+from tests.models import (
+    FreshRun,
+    GeneratorRun,
+    PlatformJsonRun,
+    PlatformRun,
+    TableRun,
+    TableRunEvent,
+)
 from tests.races import Outcome, Racer, Sent, race, racers
 
 pytestmark = pytest.mark.usefixtures("committed")
 
-SHAPES = [PlatformRun, PlatformJsonRun, GeneratorRun, FreshRun]
+SHAPES = [PlatformRun, PlatformJsonRun, GeneratorRun, FreshRun, TableRun]
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +93,71 @@ def test_eight_processes_lose_no_entry_and_keep_their_order(model: Any, field: l
     assert_nothing_lost(written, writers=8, count=50)
     assert [eid.split("-")[0] for eid in written[:50]] != ["0"] * 50, "nobody raced"
     assert {entry["detail"] for entry in run.events_log} == {"ü" * 40}
+    assert [numbered.seq for numbered in run.events_after()] == list(range(1, 401))
+
+
+def test_eight_processes_leave_no_gap_and_no_duplicate_in_the_table(field: list[Racer]) -> None:
+    run = TableRun.objects.create(status=RunStatus.RUNNING)
+    append = {"task": "append", "model": "TableRun", "pk": run.pk, "count": 50}
+    race(field, [{**append, "writer": writer} for writer in range(8)])
+    rows = TableRunEvent.objects.filter(run=run)
+    assert sorted(rows.values_list("seq", flat=True)) == list(range(1, 401))
+    assert list(rows.order_by("seq").values_list("pk", flat=True)) == sorted(
+        rows.values_list("pk", flat=True)
+    ), "a later row has an earlier number"
+    assert TableRun.objects.get(pk=run.pk).events_count == 400
+
+
+@pytest.mark.parametrize("model", [FreshRun, TableRun])
+def test_eight_processes_on_eight_runs_stay_apart(model: Any, field: list[Racer]) -> None:
+    runs = created(model, 8, RunStatus.RUNNING)
+    common = {"task": "append", "model": model.__name__, "count": 25}
+    race(field, [{**common, "pk": run.pk, "writer": writer} for writer, run in enumerate(runs)])
+    for writer, run in enumerate(runs):
+        assert eids(run) == [f"{writer}-{n}" for n in range(25)]
+        assert [numbered.seq for numbered in run.events_after()] == list(range(1, 26))
+
+
+@pytest.mark.parametrize("model", [FreshRun, TableRun])
+def test_who_reads_on_from_the_last_number_misses_nothing(model: Any, field: list[Racer]) -> None:
+    """Some commit at once, some after others have come and gone."""
+    run = model.objects.create(status=RunStatus.RUNNING)
+    common = {"model": model.__name__, "pk": run.pk}
+    tasks: list[dict[str, Any]] = [{"task": "tail", "expected": 115, "limit": 7, **common}]
+    tasks += [{"task": "append", "writer": w, "count": 25, **common} for w in range(4)]
+    slow = {"task": "append_slowly", "count": 5, **common}
+    tasks += [{**slow, "writer": w, "pause": 0.02 * (w - 3)} for w in (4, 5, 6)]
+    found = race(field, tasks)[0].result
+    assert [seq for seq, _ in found] == list(range(1, 116))
+    assert [eid for _, eid in found] == eids(run)
+
+
+@pytest.mark.parametrize("model", [FreshRun, TableRun])
+def test_transactions_over_two_runs_in_one_order_lose_nothing(
+    model: Any, field: list[Racer]
+) -> None:
+    one, two = created(model, 2, RunStatus.RUNNING)
+    both = {"task": "append_to_each", "model": model.__name__, "pks": [one.pk, two.pk]}
+    race(field, [{**both, "writer": writer, "count": 10} for writer in range(8)])
+    assert eids(one) == eids(two)
+    assert_nothing_lost(eids(one), writers=8, count=10)
+    assert [numbered.seq for numbered in two.events_after()] == list(range(1, 81))
+
+
+@pytest.mark.parametrize(("model", "cap"), [(FreshRun, 10_000), (TableRun, 100_000)])
+def test_eight_processes_that_fill_a_log_leave_one_marker(
+    model: Any, cap: int, field: list[Racer]
+) -> None:
+    room = 20
+    run = model.objects.create(status=RunStatus.RUNNING)
+    filled = {"events_count": cap - room} if model is TableRun else {"events": [0] * (cap - room)}
+    model.objects.filter(pk=run.pk).update(**filled)
+    append = {"task": "append", "model": model.__name__, "pk": run.pk, "count": 5}
+    race(field, [{**append, "writer": writer} for writer in range(8)])
+    newest = run.events_after(cap - room)
+    assert [numbered.seq for numbered in newest] == list(range(cap - room + 1, cap + 2))
+    kinds = [numbered.entry["kind"] for numbered in newest]
+    assert kinds == ["tool"] * room + ["truncated"]
 
 
 def test_a_row_lock_loses_no_entry_where_the_database_has_no_append(field: list[Racer]) -> None:
@@ -93,23 +165,27 @@ def test_a_row_lock_loses_no_entry_where_the_database_has_no_append(field: list[
     if connection.vendor == "sqlite":
         # Without row locks that form would meet "database is locked"; SQLite never takes it.
         log = columns_of(PlatformJsonRun).log
-        assert append_sql(log, connection, facts(log, connection)) is not None
+        assert append_form(connection, facts(log, connection)) is not None
         return
     append = {"task": "append", "model": "PlatformJsonRun", "pk": run.pk, "count": 25}
     race(field, [{**append, "writer": writer, "locked": True} for writer in range(4)])
     assert_nothing_lost(eids(run), writers=4, count=25)
 
 
-def test_four_processes_meet_no_lock_error_on_default_isolation(field: list[Racer]) -> None:
-    run = FreshRun.objects.create(status=RunStatus.RUNNING)
-    append = {"task": "append", "model": "FreshRun", "pk": run.pk, "count": 25, "timeout": 5}
+@pytest.mark.parametrize("model", [FreshRun, TableRun])
+def test_four_processes_meet_no_lock_error_on_default_isolation(
+    model: Any, field: list[Racer]
+) -> None:
+    run = model.objects.create(status=RunStatus.RUNNING)
+    append = {"task": "append", "model": model.__name__, "pk": run.pk, "count": 25, "timeout": 5}
     race(field, [{**append, "writer": writer} for writer in range(4)])
     assert_nothing_lost(eids(run), writers=4, count=25)
 
 
-def test_events_and_log_lines_share_one_list_without_loss(field: list[Racer]) -> None:
-    run = PlatformRun.objects.create(status=RunStatus.RUNNING)
-    common = {"model": "PlatformRun", "pk": run.pk, "count": 20}
+@pytest.mark.parametrize("model", [PlatformRun, TableRun])
+def test_events_and_log_lines_share_one_list_without_loss(model: Any, field: list[Racer]) -> None:
+    run = model.objects.create(status=RunStatus.RUNNING)
+    common = {"model": model.__name__, "pk": run.pk, "count": 20}
     tasks = [{"task": "append", "writer": writer, **common} for writer in range(4)]
     tasks += [{"task": "add_log", "writer": writer, **common} for writer in range(4)]
     race(field, tasks)
@@ -118,7 +194,7 @@ def test_events_and_log_lines_share_one_list_without_loss(field: list[Racer]) ->
     assert_nothing_lost(lines, writers=4, count=20)
 
 
-@pytest.mark.parametrize("model", [PlatformRun, FreshRun])
+@pytest.mark.parametrize("model", [PlatformRun, FreshRun, TableRun])
 def test_a_stale_copy_that_is_saved_whole_erases_no_entry(model: Any, field: list[Racer]) -> None:
     run = model.objects.create(status=RunStatus.RUNNING)
     common = {"model": model.__name__, "pk": run.pk, "count": 30}
@@ -129,11 +205,12 @@ def test_a_stale_copy_that_is_saved_whole_erases_no_entry(model: Any, field: lis
     assert run.input_prompt in {"0-29", "1-29"}
 
 
-def test_transactions_that_cross_leave_nothing_half_written(field: list[Racer]) -> None:
-    one, two = created(FreshRun, 2, RunStatus.RUNNING)
+@pytest.mark.parametrize("model", [FreshRun, TableRun])
+def test_transactions_that_cross_leave_nothing_half_written(model: Any, field: list[Racer]) -> None:
+    one, two = created(model, 2, RunStatus.RUNNING)
     orders = [[one.pk, two.pk], [two.pk, one.pk]]
     tasks = [
-        {"task": "append_to_both", "model": "FreshRun", "pks": pks, "writer": writer}
+        {"task": "append_to_both", "model": model.__name__, "pks": pks, "writer": writer}
         for writer, pks in enumerate(orders)
     ]
     errors = [outcome.result for outcome in race(field, tasks)]

@@ -53,18 +53,21 @@ from django.db import connection
 from django.test import RequestFactory
 import myapp.receivers
 from myapp import urls
-from myapp.models import AgentRun, PlatformRun
+from myapp.models import AgentRun, AgentRunEvent, PlatformRun
 
 call_command("check", fail_level="WARNING")
 call_command("makemigrations", "myapp", verbosity=0)
 call_command("sqlmigrate", "myapp", "0001")
 with connection.schema_editor() as editor:
     editor.create_model(AgentRun)
+    editor.create_model(AgentRunEvent)
 try:
     exec(compile(open("usage.py").read(), "usage.py", "exec"))
     assert run.status == "complete" and run.output == answer
     assert run.error_message is None
-    assert [entry.seq for entry in run.events_after(2)] == [3]
+    assert [entry.seq for entry in run.events_after(2, limit=1)] == [3]
+    assert run.events_count == len(run.events_log) == 253
+    call_command("move_events", "myapp.AgentRun", verbosity=0)
     assert AgentRun.objects.total_tokens_sum() == 160
     assert AgentRun.objects.get().instructions_codename is None
     assert AgentRun.objects.today().for_agent("InvoiceAgent").count() == 1
@@ -74,6 +77,7 @@ try:
     assert PlatformRun.objects.recent().first().status == "cancelled"
 finally:
     with connection.schema_editor() as editor:
+        editor.delete_model(AgentRunEvent)
         editor.delete_model(AgentRun)
 print("followed")
 """

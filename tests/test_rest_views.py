@@ -22,6 +22,8 @@ from tests.models import (
     MinimalRun,
     PlatformJsonRun,
     PlatformRun,
+    TableRun,
+    TableRunEvent,
 )
 from tests.rest_client import reader, url, user, viewer
 from tests.rows import make, store_text
@@ -34,6 +36,7 @@ EVERY_MODEL = [
     AgentOwnedRun,
     GeneratorRun,
     FreshRun,
+    TableRun,
     FreshRunProxy,
     ChildRun,
     MinimalRun,
@@ -251,12 +254,15 @@ def test_previews_are_cut_at_their_limits() -> None:
         assert shown[exact.pk]["error_preview"] == "x" * 197 + "..."
 
 
-def test_the_detail_does_not_read_the_log() -> None:
-    run = make(FreshRun)
+@pytest.mark.parametrize("model", [FreshRun, TableRun])
+def test_the_detail_does_not_read_the_log(model: Any) -> None:
+    run = make(model)
     api = reader()
     with CaptureQueriesContext(connection) as captured:
-        api.get(url(FreshRun, run.pk))
-    assert not any("events" in query["sql"] for query in captured)
+        api.get(url(model, run.pk))
+    log = connection.ops.quote_name("events")
+    entries = TableRunEvent._meta.db_table
+    assert not any(log in query["sql"] or entries in query["sql"] for query in captured)
 
 
 NO_KEYS = [

@@ -17,6 +17,7 @@ from tests.rows import (
     every_shape,
     full_shapes,
     get,
+    keeps_a_table,
     listening,
     log_field,
     make,
@@ -573,6 +574,8 @@ def test_a_clone_that_would_lose_what_its_copy_does_not_know_is_refused(
     run = make(model)
     if how == "deferred":
         run = model.objects.defer(log_field(model)).get(pk=run.pk)
+    elif keeps_a_table(model):
+        return  # nothing is lost: the log of a clone begins anew, see tests/test_table_log.py
     else:
         run.append_event("tool", "search")  # the database computed the log, so it was dropped
     count = model.objects.count()

@@ -17,6 +17,7 @@ from tests.models import (
     MinimalRun,
     PlatformJsonRun,
     PlatformRun,
+    TableRun,
 )
 
 
@@ -38,6 +39,10 @@ class GeneratorRuns(RunViewSet):
 
 class FreshRuns(RunViewSet):
     queryset = FreshRun.objects.all()
+
+
+class TableRuns(RunViewSet):
+    queryset = TableRun.objects.all()
 
 
 class ProxyRuns(RunViewSet):
@@ -67,6 +72,7 @@ router.register("platform-json-runs", PlatformJsonRuns)
 router.register("agent-owned-runs", AgentOwnedRuns)
 router.register("generator-runs", GeneratorRuns)
 router.register("fresh-runs", FreshRuns)
+router.register("table-runs", TableRuns)
 router.register("proxy-runs", ProxyRuns)
 router.register("child-runs", ChildRuns)
 router.register("minimal-runs", MinimalRuns)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from django.db import models
 
-from solid_runs.models import AbstractAgentRun, GeneratorAgentRun, PlatformAgentRun
+from solid_runs.models import (
+    AbstractAgentRun,
+    AbstractRunEvent,
+    GeneratorAgentRun,
+    PlatformAgentRun,
+)
 
 
 class Agent(models.Model):
@@ -42,4 +47,10 @@ class GeneratorRun(GeneratorAgentRun):
 
 
 class AgentRun(AbstractAgentRun):
-    """A table of this project's own, made by its migration."""
+    """A table of this project's own, made by its migration, with its log in another."""
+
+    events_model = "agents.AgentRunEvent"
+
+
+class AgentRunEvent(AbstractRunEvent):
+    run = models.ForeignKey(AgentRun, models.CASCADE, related_name="+", db_index=False)

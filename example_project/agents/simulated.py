@@ -13,7 +13,7 @@ from django.db import transaction
 
 from example_project.agents.clocks import LiveClock, PastClock
 from example_project.agents.jobs import Job, Run
-from example_project.agents.models import Agent, Document, PlatformRun
+from example_project.agents.models import Agent, AgentRun, AgentRunEvent, Document, PlatformRun
 from example_project.agents.tasks import Call
 from solid_runs.statuses import RunStatus
 
@@ -176,7 +176,7 @@ def put_into_past(worker: Worker, *, queued: datetime, began: datetime) -> None:
     one: stock queryset.update() goes round the lifecycle, which an application has no reason to.
     """
     run, ended = worker.run, worker.clock.now
-    model, log = type(run), run.events_column
+    model = type(run)
     run.refresh_from_db()
     times: dict[str, object] = {"created_at": queued, "updated_at": queued}
     if run.started_at is not None:
@@ -188,7 +188,14 @@ def put_into_past(worker: Worker, *, queued: datetime, began: datetime) -> None:
         entry | written_at(entry, moment)
         for entry, moment in zip(run.events_log, worker.moments, strict=True)
     ]
-    model.objects.filter(pk=run.pk).update(**times, **{log: entries})
+    if isinstance(run, AgentRun):
+        rows = list(AgentRunEvent.objects.filter(run=run).order_by("seq"))
+        for row, entry in zip(rows, entries, strict=True):
+            row.entry = entry
+        AgentRunEvent.objects.bulk_update(rows, ["entry"])
+    else:
+        times[run.events_column] = entries
+    model.objects.filter(pk=run.pk).update(**times)
 
 
 def written_at(entry: dict[str, object], moment: datetime) -> dict[str, str]:

@@ -29,7 +29,7 @@ from solid_runs.admin.columns import COLUMN_NEEDS, ListColumns
 from solid_runs.admin.display import count_text
 from solid_runs.admin.filters import CreatedFilter, StatusFilter
 from solid_runs.admin.paginator import CAP, CappedPaginator, count_up_to
-from solid_runs.columns import OPTIONAL, columns_of
+from solid_runs.columns import COUNT, OPTIONAL, columns_of
 from solid_runs.permissions import permission_name
 from solid_runs.statuses import IN_PROGRESS, TERMINAL
 
@@ -229,7 +229,7 @@ class RunAdmin(ListColumns, ModelAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         if self.fields:
             return self.fields
-        shown = OPTIONAL | {"status", "provider", "model", self._columns.log.name}
+        shown = OPTIONAL | {"status", "provider", "model", COUNT, self._columns.log.name}
         own = [
             field.name
             for field in self.opts.fields

@@ -121,7 +121,7 @@ class RunViewSet(viewsets.ReadOnlyModelViewSet[AgentRunMixin]):
         limit = self._count("limit", DEFAULT_EVENTS, 1, MAX_EVENTS)
         run = self.get_object()
         try:
-            numbered = run.events_after(after)
+            numbered = run.events_after(after, limit + 1)
         except RunNotFound:
             raise NotFound from None
         content = self.may_see_content()

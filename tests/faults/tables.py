@@ -11,14 +11,23 @@ from django.apps.registry import Apps
 from django.db import connection
 
 from solid_runs.columns import forget_facts
-from tests.models import FreshRun, GeneratorRun, MinimalRun, PlatformJsonRun, PlatformRun
+from tests.models import (
+    FreshRun,
+    GeneratorRun,
+    MinimalRun,
+    PlatformJsonRun,
+    PlatformRun,
+    TableRun,
+)
 
 on_every_table = pytest.mark.parametrize(
-    "model", [PlatformRun, PlatformJsonRun, GeneratorRun, FreshRun], ids=lambda m: m.__name__
+    "model",
+    [PlatformRun, PlatformJsonRun, GeneratorRun, FreshRun, TableRun],
+    ids=lambda m: m.__name__,
 )
 on_every_log = pytest.mark.parametrize(
     "model",
-    [PlatformRun, PlatformJsonRun, GeneratorRun, FreshRun, MinimalRun],
+    [PlatformRun, PlatformJsonRun, GeneratorRun, FreshRun, TableRun, MinimalRun],
     ids=lambda m: m.__name__,
 )
 apart = Apps()
@@ -56,6 +65,13 @@ def set_raw(run: Any, column: str, text: str | None) -> None:
         text,
         run.pk,
     )
+
+
+def set_log(run: Any, text: str | None) -> None:
+    """Put text into the log's column, of a run whose entries are there."""
+    if run.events_model is not None:
+        type(run).objects.filter(pk=run.pk).update(events_count=None)
+    set_raw(run, log_column(type(run)), text)
 
 
 @contextmanager

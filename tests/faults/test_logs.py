@@ -1,4 +1,4 @@
-"""Appends that race, and logs whose column holds something odd."""
+"""Appends that race, logs whose column holds something odd, and logs that grow without end."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import override_settings
 
+from solid_runs.columns import columns_of, facts
+from solid_runs.event_logs import column
 from solid_runs.exceptions import NotAList
 from solid_runs.fields import RunJSONField, RunStatusField
 from solid_runs.models import AgentRunMixin
-from tests.faults.tables import apart, log_column, on_every_log, raw, set_raw, table
+from solid_runs.storable import compact_json
+from tests.faults.tables import apart, log_column, on_every_log, raw, set_log, set_raw, table
 
 EMPTY = [None, "null", "[]", " [ ] ", '""', '"[]"']
 """The faces of an empty log."""
@@ -49,7 +53,7 @@ def test_f14_two_writers_on_one_run_lose_no_event(model: Any, committed: None) -
 @pytest.mark.parametrize("stored", EMPTY)
 def test_f15_every_face_of_an_empty_log_takes_an_event(model: Any, stored: str | None) -> None:
     run = model.objects.create()
-    set_raw(run, log_column(model), stored)
+    set_log(run, stored)
     assert model.objects.get(pk=run.pk).events_log == []
     first = run.append_event("x", "first")
     second = run.append_event("x", "second")
@@ -103,7 +107,7 @@ def test_f15_a_text_column_keeps_what_is_no_list(text_run: TextRun, stored: str)
 @pytest.mark.parametrize("stored", NO_LISTS)
 def test_f15_what_is_no_list_is_refused_and_left_alone(model: Any, stored: str) -> None:
     run = model.objects.create()
-    set_raw(run, log_column(model), stored)
+    set_log(run, stored)
     before = raw(run, log_column(model))
     with pytest.raises(NotAList, match="left as it is") as refused:
         run.append_event("x", "lost?")
@@ -113,3 +117,58 @@ def test_f15_what_is_no_list_is_refused_and_left_alone(model: Any, stored: str) 
     assert raw(run, log_column(model)) == before
     assert model.objects.get(pk=run.pk).events_log == []
     assert run.finish() is True, "the run can still end"
+
+
+@pytest.mark.django_db
+@on_every_log
+def test_f56_a_log_past_its_cap_ends_in_a_marker_and_the_run_can_end(model: Any) -> None:
+    run = model.objects.create()
+    caps = {"COLUMN_LOG_ENTRIES": 40, "TABLE_LOG_ENTRIES": 40}
+    with override_settings(SOLID_RUNS=caps):
+        said = [run.append_event("tool", str(n)) for n in range(100)]
+        assert run.finish() is True
+        run.append_event("tool", "after the end")
+    *stored, marker = model.objects.get(pk=run.pk).events_log
+    assert stored == said[:40]
+    assert (marker["kind"], marker["label"]) == ("truncated", "log")
+    assert model.objects.get(pk=run.pk).status == "complete"
+
+
+@pytest.mark.django_db
+@on_every_log
+def test_f56_an_event_of_thirty_megabytes_is_cut(model: Any) -> None:
+    run = model.objects.create()
+    huge = "x" * 30_000_000
+    first = run.append_event("tool", "search", detail=huge)
+    second = run.append_event("tool", huge, eid=huge, detail={"rows": [huge]})
+    third = run.add_log(huge)
+    assert model.objects.get(pk=run.pk).events_log == [first, second, third]
+    assert first["detail"] == "x" * 1200
+    assert all(len(compact_json(entry).encode()) <= 24_000 for entry in (second, third))
+    assert run.finish() is True
+
+
+@pytest.mark.django_db
+@on_every_log
+def test_f56_a_column_that_may_grow_no_more_takes_a_marker_and_the_run_can_end(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with ``max_allowed_packet = 1M``: past that MariaDB's functions fail, or answer NULL."""
+    run = model.objects.create()
+    log = columns_of(model).log
+    if connection.vendor != "mysql":
+        assert facts(log, connection).capacity is None, "the cap on entries is enough"
+        return
+    small = facts(log, connection)._replace(capacity=2**19)
+    monkeypatch.setattr(column, "facts", lambda field, connection: small)
+    said = [run.append_event("tool", "é" * 11_900) for _ in range(30)]
+    assert run.finish() is True
+    stored = model.objects.get(pk=run.pk).events_log
+    if run.events_model is not None:
+        assert stored == said
+        return
+    assert stored[:-1] == said[: len(stored) - 1]
+    assert len(stored) == 22
+    assert stored[-1]["kind"] == "truncated"
+    assert stored[-1]["detail"].startswith("The log is full at 21 entries")
+    assert len(raw(run, log.column).encode()) <= 2**19

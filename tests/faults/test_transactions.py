@@ -17,14 +17,14 @@ from solid_runs.exceptions import (
     StaleRun,
     UnknownStatusError,
 )
-from tests.faults.tables import log_column, on_every_table, set_raw
+from tests.faults.tables import on_every_table, set_log, set_raw
 from tests.models import Document
 
 pytestmark = pytest.mark.usefixtures("committed")
 
 
 def refused_append(run: Any) -> None:
-    set_raw(run, log_column(type(run)), '{"an": "object"}')
+    set_log(run, '{"an": "object"}')
     with pytest.raises(NotAList):
         run.append_event("x", "y")
     with pytest.raises(NotAList):
@@ -114,7 +114,7 @@ def end_and_append(run: Any) -> None:
 @on_every_table
 def test_f23_a_refusal_that_leaves_the_block_rolls_all_of_it_back(model: Any) -> None:
     run = model.objects.create()
-    set_raw(run, log_column(model), "{}")
+    set_log(run, "{}")
     with pytest.raises(NotAList), transaction.atomic():
         end_and_append(run)
     assert model.objects.get(pk=run.pk).status == "pending"

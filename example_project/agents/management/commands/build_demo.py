@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand
 from django.db import connection
 
 from example_project.agents import demo
-from example_project.agents.progress import Progress
+from solid_runs.management.progress import Progress
 
 
 class Command(BaseCommand):

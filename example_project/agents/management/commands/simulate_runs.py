@@ -7,8 +7,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from example_project.agents import demo
 from example_project.agents.jobs import plan
-from example_project.agents.progress import Progress
 from example_project.agents.simulated import simulate, simulate_live
+from solid_runs.management.progress import Progress
 
 
 class Command(BaseCommand):
