@@ -90,6 +90,11 @@ def note_written(run: models.Model, values: Values, using: str) -> None:
     transaction.on_commit(partial(_commit, run, token), using=using, robust=True)
 
 
+def note_place(run: models.Model, using: str) -> None:
+    """Something was written there that is none of the lifecycle's."""
+    setattr(run._state, WRITTEN, using)
+
+
 @contextmanager
 def noted(run: models.Model, values: Values, using: str) -> Iterator[None]:
     """Note what the block is about to write, so that receivers inside it know; unless it fails."""

@@ -17,9 +17,10 @@ from solid_runs import failures, fingerprints
 from solid_runs.buffers import EventBuffer
 from solid_runs.columns import COUNT, OPTIONAL, AnyField, RunColumns, columns_of, whole_number
 from solid_runs.conf import setting
-from solid_runs.copies import WRITTEN, held, note_read, note_written, noted, settle
+from solid_runs.copies import WRITTEN, held, note_place, note_read, noted, settle
 from solid_runs.event_logs.log import begin_log, event_log_of
 from solid_runs.events import (
+    Appended,
     Entry,
     Numbered,
     as_entries,
@@ -292,23 +293,29 @@ class AgentRunMixin(models.Model):
         if self.pk is None or self._state.adding:
             raise RunNotFound(type(self), None)
         using, columns, log = write_alias(self), self._columns, event_log_of(type(self))
-        caps = setting("COLUMN_LOG_ENTRIES"), setting("TABLE_LOG_ENTRIES")
-        full_at = (using, self.pk, *caps)
-        if getattr(self._state, FULL_AT, None) == full_at:
+        known_full = getattr(self._state, FULL_AT, None)
+        if known_full is not None and known_full == self._place_and_caps(using):
             return
         in_column = self.__dict__.get(COUNT, 0) is None
         appended = log.append(columns.log_key(self), entries, using, in_column=in_column, also=also)
-        is_final = columns.log_table is None or appended.last is not None
-        if appended.left_out and is_final and not connections[using].in_atomic_block:
-            setattr(self._state, FULL_AT, full_at)
-        if appended.marked:
-            logger.warning("The log of %s is full; what comes from now on is left out.", self)
+        if appended.left_out:
+            self._note_full(appended, using)
         if appended.last is None:
             # The database computed it: the next read is fresh.
             self.__dict__.pop(columns.log.attname, None)
         if columns.counter is not None:
             setattr(self, columns.counter.attname, appended.last)
-        note_written(self, {}, using)
+        note_place(self, using)
+
+    def _note_full(self, appended: Appended, using: str) -> None:
+        is_final = self._columns.log_table is None or appended.last is not None
+        if is_final and not connections[using].in_atomic_block:
+            setattr(self._state, FULL_AT, self._place_and_caps(using))
+        if appended.marked:
+            logger.warning("The log of %s is full; what comes from now on is left out.", self)
+
+    def _place_and_caps(self, using: str) -> tuple[Any, ...]:
+        return using, self.pk, setting("COLUMN_LOG_ENTRIES"), setting("TABLE_LOG_ENTRIES")
 
     def _unjudged(self) -> set[str]:
         """An unknown status is nobody's fault who only writes to the log."""

@@ -46,7 +46,10 @@ NOTHING: Final = Assignments({}, {}, "")
 
 def execute(cursor: Any, text: str, params: Any) -> int:
     """Run one statement, whose failure ends a transaction as one of Django's would."""
-    with transaction.mark_for_rollback_on_error(cursor.db.alias):
+    if cursor.db.in_atomic_block:
+        with transaction.mark_for_rollback_on_error(cursor.db.alias):
+            cursor.execute(text, params)
+    else:
         cursor.execute(text, params)
     return int(cursor.rowcount)
 

@@ -82,19 +82,15 @@ class TableLog:
             **others.params,
         }
         with connection.cursor() as cursor:
+            is_alone, params["entry"] = len(texts) == 1, texts[0]
             if connection.vendor == "postgresql":
                 params["entries"] = f"[{','.join(texts)}]"
-                return self._scalar(cursor, "in one", params, others)
-            if not connection.get_autocommit():
-                with transaction.atomic(using=using):
-                    return self._in_parts(cursor, params, texts, others)
-            if is_mariadb(connection) and len(texts) == 1:
-                params["entry"] = texts[0]
+                form = "in one" if is_alone else "many in one"
+                return self._scalar(cursor, form, params, others)
+            if is_alone and is_mariadb(connection) and connection.get_autocommit():
                 return self._scalar(cursor, "in one block", params, others)
-            if connection.vendor != "sqlite":
-                with transaction.atomic(using=using):
-                    return self._in_parts(cursor, params, texts, others)
-            with immediate(connection):
+            is_bare = connection.vendor == "sqlite" and connection.get_autocommit()
+            with immediate(connection) if is_bare else transaction.atomic(using=using):
                 return self._in_parts(cursor, params, texts, others)
 
     def _in_parts(
@@ -174,7 +170,13 @@ COUNT: Final = (
     " WHERE {key} = %(pk)s AND {count} + %(size)s <= %(cap)s"
 )
 STATEMENTS: Final = {
+    # Planned anew each time: what is simpler is cheaper.
     "in one": (
+        f"WITH counted AS ({COUNT} RETURNING {{key}} AS run, {{count}} AS last)"
+        " INSERT INTO {entries} ({run}, {seq}, {entry})"
+        " SELECT run, last, %(entry)s::jsonb FROM counted RETURNING {seq}"
+    ),
+    "many in one": (
         f"WITH counted AS ({COUNT} RETURNING {{key}} AS run, {{count}} AS last), added AS"
         " (INSERT INTO {entries} ({run}, {seq}, {entry})"
         " SELECT run, last - %(size)s + at, value FROM counted,"
