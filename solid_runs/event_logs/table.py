@@ -67,7 +67,8 @@ class TableLog:
     def read_after(self, pk: Any, seq: int, using: str, limit: int | None) -> list[Numbered]:
         """The entries past ``seq``, by the index of (run, seq)."""
         rows = self._entries(pk, using).filter(seq__gt=seq).order_by("seq")
-        found = rows.values_list("seq", "entry")[: None if limit is None else max(0, limit)]
+        most = None if limit is None else min(max(0, limit), ENDLESS)
+        found = rows.values_list("seq", "entry")[:most]
         return [Numbered(*pair) for pair in found]
 
     def _insert(
