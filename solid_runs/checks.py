@@ -333,8 +333,8 @@ def _four_byte_text(model: type[AgentRunMixin], connection: Any) -> Iterable[che
     ]
     if narrow:
         yield checks.Warning(
-            f"{', '.join(narrow)} in {model._meta.db_table!r} hold no characters of four bytes, "
-            f"such as emoji: each is stored as U+FFFD.",
+            f"{', '.join(narrow)} in {model._meta.db_table!r} cannot hold every character, such as "
+            f"emoji: those are stored as U+FFFD, or as a question mark.",
             hint="ALTER TABLE … CONVERT TO CHARACTER SET utf8mb4.",
             obj=model,
             id="solid_runs.W021",

@@ -242,9 +242,10 @@ def as_stored(field: AnyField, value: Any, connection: Connection) -> Any:
         real = facts(field, connection)
         nested = isinstance(value, (Mapping, list, tuple))
         said = storable.compact_json(value) if nested else value
-        return storable.text(
+        text = storable.text(
             said, max_chars=real.max_chars, max_bytes=real.max_bytes, bmp_only=real.bmp_only
         )
+        return text.encode(real.codec, "replace").decode(real.codec) if real.codec else text
     return value
 
 
@@ -259,7 +260,9 @@ class ColumnFacts(NamedTuple):
     capacity: int | None = None
     """What a value that the database itself adds to may grow to, in bytes; None: no such limit."""
     bmp_only: bool = False
-    """A utf8mb3 column: nothing above U+FFFF."""
+    """A utf8mb3 column, or one with a codec: nothing above U+FFFF."""
+    codec: str | None = None
+    """Of a column in a character set of before Unicode: Python's name of that."""
 
 
 UNKNOWN = ColumnFacts()
@@ -320,11 +323,33 @@ def _ask_mysql(model: AnyModel, connection: Connection) -> dict[str, ColumnFacts
             max_bytes=min(octets, packet // 8) if octets else packet // 8,
             # What a function makes past the packet is an error, or NULL outside strict mode.
             capacity=min(octets, packet // 2) if octets else None,
-            bmp_only=charset in ("utf8", "utf8mb3"),
+            bmp_only=charset in ("utf8", "utf8mb3", *CODECS),
+            codec=CODECS.get(charset),
         )
         for name, kind, chars, octets, charset, packet in rows
     }
 
+
+CODECS = {
+    "ascii": "ascii",
+    "big5": "big5",
+    "euckr": "euc_kr",
+    "gb2312": "gb2312",
+    "gbk": "gbk",
+    "greek": "iso8859_7",
+    "hebrew": "iso8859_8",
+    "koi8r": "koi8_r",
+    "koi8u": "koi8_u",
+    "latin1": "cp1252",
+    "latin2": "iso8859_2",
+    "latin5": "iso8859_9",
+    "latin7": "iso8859_13",
+    "sjis": "shift_jis",
+    "ujis": "euc_jp",
+    **{name: name for name in ("cp850", "cp852", "cp866", "cp932")},
+    **{name: name for name in ("cp1250", "cp1251", "cp1256", "cp1257")},
+}
+"""The character sets of MariaDB that hold less than Unicode, by Python's names."""
 
 POSTGRESQL_KINDS = {114: "json", 3802: "jsonb", 25: "text"}
 POSTGRESQL_CHARS = (1042, 1043)

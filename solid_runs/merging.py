@@ -44,8 +44,9 @@ def shallow_merge(field: AnyField, new: Mapping[str, Any], connection: Connectio
     if connection.vendor == "mysql":
         real = facts(field, connection)
         narrow = real.bmp_only
-        if narrow and any(char > "\uffff" for key in new for char in key):
-            return None  # a path has no escapes, and utf8mb3 not the character
+        most_char = "\x7f" if real.codec else "\uffff"
+        if narrow and any(char > most_char for key in new for char in key):
+            return None  # a path has no escapes, and the column may not have the character
         form = MARIADB if connection.mysql_is_mariadb else MYSQL
         value, guard = _set_keys(form, new)
         if real.capacity is not None:

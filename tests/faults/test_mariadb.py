@@ -117,6 +117,40 @@ class TestFourBytes:
         assert stored.output_metadata["huge"].startswith("😀😀")
 
 
+@pytest.fixture(params=["latin1", "cp1251", "ascii"])
+def older_set(request: pytest.FixtureRequest, narrow: Any) -> Any:
+    """The same in a character set of before Unicode."""
+    if VENDOR == "mysql":
+        execute(f"ALTER TABLE {narrow._meta.db_table} CONVERT TO CHARACTER SET {request.param}")
+    forget_facts()
+    return narrow
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("mode")
+class TestOlderCharacterSets:
+    def test_f52_every_end_is_saved_and_only_the_character_is_lost(self, older_set: Any) -> None:
+        runs = [older_set.objects.create(input_prompt="a 日 b") for _ in range(3)]
+        assert runs[0].finish("a 日 b 😀 c", metadata={"k 日": "v 😀", "model": "gpt-4o"})
+        assert runs[1].fail(RuntimeError("a 日 b"))
+        assert runs[2].cancel("a 日 b")
+        done, failed, cancelled = (older_set.objects.get(pk=run.pk) for run in runs)
+        said = "a 日 b" if VENDOR != "mysql" else "a ? b"
+        assert done.output.startswith(said)
+        assert (failed.error_message, cancelled.error_message) == (said, said)
+        assert done.output_metadata == {"k 日": "v 😀", "model": "gpt-4o"}
+        assert runs[0].output == done.output
+
+    def test_f52_the_log_keeps_every_character(self, older_set: Any) -> None:
+        run = older_set.objects.create()
+        said = [
+            run.append_event("tool", "a 日 b 😀"),
+            run.add_log("日"),
+            run.append_event("x", "y"),
+        ]
+        assert older_set.objects.get(pk=run.pk).events_log == said
+
+
 @pytest.mark.django_db
 @pytest.mark.usefixtures("mode")
 @pytest.mark.parametrize("model", [FreshRun, PlatformJsonRun], ids=["ours", "made by Rails"])
