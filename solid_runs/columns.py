@@ -234,13 +234,13 @@ def fits(field: AnyField, value: Any, connection: Connection) -> bool:
 
 def as_stored(field: AnyField, value: Any, connection: Connection) -> Any:
     """A plain value as this column can hold it; expressions and None are passed through."""
-    if value is None or hasattr(value, "resolve_expression"):
+    if value is None or (type(value) is not str and hasattr(value, "resolve_expression")):
         return value
     if isinstance(field, models.JSONField):
         return storable.json_value(value, max_bytes=facts(field, connection).max_bytes)
     if isinstance(field, (models.CharField, models.TextField)) and not field.choices:
         real = facts(field, connection)
-        nested = isinstance(value, (Mapping, list, tuple))
+        nested = type(value) is not str and isinstance(value, (Mapping, list, tuple))
         said = storable.compact_json(value) if nested else value
         text = storable.text(
             said, max_chars=real.max_chars, max_bytes=real.max_bytes, bmp_only=real.bmp_only

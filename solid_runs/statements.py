@@ -51,9 +51,18 @@ def update_row(
         return rows().update(**values)
     if not statement.nulls:
         params = [param for param in params if param is not None]
-    with transaction.mark_for_rollback_on_error(using), connection.cursor() as cursor:
-        cursor.execute(statement.text, (*params, key, *statement.constant))
-        return int(cursor.rowcount)
+    with connection.cursor() as cursor:
+        return execute(cursor, statement.text, (*params, key, *statement.constant))
+
+
+def execute(cursor: Any, text: str, params: Any) -> int:
+    """Run one statement, whose failure ends a transaction as one of Django's would."""
+    if cursor.db.in_atomic_block:
+        with transaction.mark_for_rollback_on_error(cursor.db.alias):
+            cursor.execute(text, params)
+    else:
+        cursor.execute(text, params)
+    return int(cursor.rowcount)
 
 
 def plain_params(

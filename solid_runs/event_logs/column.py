@@ -12,9 +12,10 @@ from django.db.models.expressions import RawSQL
 from solid_runs import storable
 from solid_runs.columns import AnyField, ColumnFacts, Connection, RunColumns, column_of, facts
 from solid_runs.conf import setting
-from solid_runs.event_logs.sql import Assignments, execute, key_param, quoted, take_lock
+from solid_runs.event_logs.sql import Assignments, key_param, quoted, take_lock
 from solid_runs.events import Appended, Entry, Numbered, as_entries, is_marker, marker_entry
 from solid_runs.exceptions import NotAList, RunNotFound
+from solid_runs.statements import execute
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from django.db import connections, models, transaction
+from django.db import connections, models
 from django.db.models import F
 
 from solid_runs.columns import AnyField, AnyModel, Connection, column_of
@@ -42,16 +42,6 @@ class Assignments:
 
 
 NOTHING: Final = Assignments({}, {}, "")
-
-
-def execute(cursor: Any, text: str, params: Any) -> int:
-    """Run one statement, whose failure ends a transaction as one of Django's would."""
-    if cursor.db.in_atomic_block:
-        with transaction.mark_for_rollback_on_error(cursor.db.alias):
-            cursor.execute(text, params)
-    else:
-        cursor.execute(text, params)
-    return int(cursor.rowcount)
 
 
 def take_lock(rows: models.QuerySet[Any]) -> None:

@@ -11,9 +11,10 @@ from django.db import connections, models, transaction
 from solid_runs import storable
 from solid_runs.columns import AnyModel, Connection, LogTable, RunColumns, column_of, facts
 from solid_runs.conf import setting
-from solid_runs.event_logs.sql import NOTHING, Assignments, execute, key_param, quoted, take_lock
+from solid_runs.event_logs.sql import NOTHING, Assignments, key_param, quoted, take_lock
 from solid_runs.events import Appended, Entry, Numbered, is_marker, marker_entry
 from solid_runs.exceptions import RunNotFound
+from solid_runs.statements import execute
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
