@@ -91,7 +91,8 @@ def test_eight_processes_lose_no_entry_and_keep_their_order(model: Any, field: l
     race(field, [{**append, "writer": writer} for writer in range(8)])
     written = eids(run)
     assert_nothing_lost(written, writers=8, count=50)
-    assert [eid.split("-")[0] for eid in written[:50]] != ["0"] * 50, "nobody raced"
+    if connection.vendor != "sqlite":  # where one may well be through before another wakes up
+        assert [eid.split("-")[0] for eid in written[:50]] != ["0"] * 50, "nobody raced"
     assert {entry["detail"] for entry in run.events_log} == {"ü" * 40}
     assert [numbered.seq for numbered in run.events_after()] == list(range(1, 401))
 
