@@ -1,4 +1,4 @@
-"""System checks: what a host's models, settings or database would trip over."""
+"""System checks: what a host's models or database would trip over."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db import connections, models
 
 from solid_runs.columns import LIFECYCLE, column_of, columns_of, facts
-from solid_runs.conf import DEFAULTS, configured
-from solid_runs.events import LEAST_BYTES
 from solid_runs.exceptions import MissingColumn
 from solid_runs.fields import RunStatusField
 from solid_runs.mixin import AgentRunMixin
 from solid_runs.models import GeneratorAgentRun, PlatformAgentRun
 from solid_runs.querysets import RunQuerySet
-from solid_runs.subjects import model_for
+from solid_runs.setting_checks import check_settings
 
 TAG = "solid_runs"
 
@@ -34,56 +32,6 @@ def run_models(app_configs: Sequence[AppConfig] | None = None) -> Iterator[type[
         for model in config.get_models():
             if issubclass(model, AgentRunMixin):
                 yield model
-
-
-def check_settings(
-    *, app_configs: Sequence[AppConfig] | None, **kwargs: Any
-) -> list[checks.CheckMessage]:
-    problems: list[checks.CheckMessage] = [
-        checks.Warning(
-            f"SOLID_RUNS has the unknown key {key!r}.",
-            hint=f"Known keys are {', '.join(sorted(DEFAULTS))}.",
-            id="solid_runs.W001",
-        )
-        for key in configured()
-        if key not in DEFAULTS
-    ]
-    subjects = configured().get("SUBJECTS") or {}
-    problems += [
-        checks.Warning(
-            f"SOLID_RUNS['SUBJECTS'][{name!r}] names no model: {label!r}.",
-            hint="Write the label of an installed model, such as 'library.Document'.",
-            id="solid_runs.W002",
-        )
-        for name, label in subjects.items()
-        if model_for(name) is None
-    ]
-    for nouns in ("ADJECTIVES", "NOUNS"):
-        words = configured().get(nouns)
-        if words is not None and (isinstance(words, str) or not words):
-            problems.append(
-                checks.Error(
-                    f"SOLID_RUNS[{nouns!r}] must be a list of words.",
-                    hint="Leave the key out for the words that the package brings.",
-                    id="solid_runs.E003",
-                )
-            )
-    problems += [
-        checks.Error(
-            f"SOLID_RUNS[{key!r}] must be a whole number of {least} or more, or None for no cap.",
-            id="solid_runs.E004",
-        )
-        for key, least in LEAST.items()
-        if not _is_cap(configured().get(key), least)
-    ]
-    return problems
-
-
-LEAST = {"COLUMN_LOG_ENTRIES": 1, "TABLE_LOG_ENTRIES": 1, "ENTRY_BYTES": LEAST_BYTES}
-
-
-def _is_cap(value: Any, least: int) -> bool:
-    return value is None or (type(value) is int and value >= least)
 
 
 def check_models(

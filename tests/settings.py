@@ -74,6 +74,7 @@ INSTALLED_APPS = [
     "django_filters",
     "drf_spectacular",
     "solid_runs",
+    "solid_runs.ag_ui",
     "tests",
 ]
 

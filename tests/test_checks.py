@@ -139,6 +139,45 @@ def test_a_whole_number_or_none_is_a_cap(cap: Any) -> None:
         assert ids() == []
 
 
+PERIODS = ["AG_UI_ATTACH_LIMIT", "AG_UI_HEARTBEAT", "AG_UI_KEEP_ALIVE", "AG_UI_STALL_AFTER"]
+WRONG: list[tuple[str, Any]] = [
+    *((key, value) for key in PERIODS for value in (0, -1, True, None, "2", float("nan"), 1e12)),
+    *(("AG_UI_BODY_BYTES", value) for value in (0, -1, True, None, 1.5, "10")),
+    *(("AG_UI_INTERRUPT_TTL", value) for value in (0, -1, True, "10", float("inf"))),
+    *(("AG_UI_OFFER", value) for value in (0, 1, None, "no")),
+    *(("CLOCK", value) for value in ("nowhere.now", "django.utils.timezone.later", 5, "")),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), WRONG, ids=repr)
+def test_a_setting_of_the_wrong_kind_is_an_error_that_says_the_right_one(
+    key: str, value: Any
+) -> None:
+    with override_settings(SOLID_RUNS={key: value}):
+        [message] = found()
+
+    assert message.id == "solid_runs.E005"
+    assert repr(key) in message.msg
+
+
+def test_settings_of_the_right_kind_are_none() -> None:
+    right: dict[str, Any] = {
+        **dict.fromkeys(PERIODS, 0.5),
+        "AG_UI_STALL_AFTER": 2,
+        "AG_UI_BODY_BYTES": 1,
+        "AG_UI_INTERRUPT_TTL": 3600,
+        "AG_UI_OFFER": False,
+        "CLOCK": "django.utils.timezone.now",
+    }
+    with override_settings(SOLID_RUNS=right):
+        assert ids() == []
+
+
+def test_a_stall_limit_close_to_the_heartbeat_is_warned_of() -> None:
+    with override_settings(SOLID_RUNS={"AG_UI_HEARTBEAT": 30}):
+        assert ids() == ["solid_runs.W006"]
+
+
 # Models
 
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
 from django.db import connection
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.documents import blocks, follow
 
 SETTINGS = """
 from tests.settings import DATABASES, SECRET_KEY, TEMPLATES, MIDDLEWARE
@@ -83,49 +78,9 @@ print("followed")
 """
 
 
-def blocks() -> dict[str, str]:
-    """The README's Python, by the file that each block names."""
-    found: dict[str, str] = defaultdict(str)
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        name = re.match(r"# (\S+)\n", code)
-        assert name, f"a block of the README names no file:\n{code}"
-        found[name[1].removesuffix(".py")] += code
-    return found
-
-
 @pytest.mark.django_db
 def test_the_readme_works_as_written(tmp_path: Path) -> None:
-    files = blocks()
-    app = tmp_path / "myapp"
-    app.mkdir()
-    (app / "__init__.py").touch()
-    (tmp_path / "project_settings.py").write_text(
-        SETTINGS.format(database=str(connection.settings_dict["NAME"])) + files.pop("settings")
-    )
-    (tmp_path / "usage.py").write_text(files.pop("usage"))
-    (app / "models.py").write_text(INVOICE + files.pop("models"))
-    for name, code in files.items():
-        (app / f"{name}.py").write_text(code)
-    (tmp_path / "run.py").write_text(RUN)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "run.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.endswith("followed\n")
-    assert "pending → running" in done.stdout
-    assert 'agent_runs"' not in done.stdout
-    assert "`agent_runs`" not in done.stdout
-
-
-def test_the_readme_stays_under_three_screens() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    sections = re.split(r"^## ", text, flags=re.MULTILINE)
-    longest = max(len(section.splitlines()) for section in sections)
-    assert longest <= 45, "each part of the README fits a screen"
+    files = blocks("README.md")
+    settings = SETTINGS.format(database=str(connection.settings_dict["NAME"]))
+    files["models"] = INVOICE + files["models"]
+    follow(tmp_path, settings + files.pop("settings"), files, RUN)

@@ -55,3 +55,16 @@ class ResumeRejectedError(AGUIError):
     ) -> None:
         self.interrupt_ids, self.code = tuple(interrupt_ids), code
         super().__init__(message)
+
+
+class InterruptsPendingError(AGUIError):
+    """The thread waits for answers, and the request brought none. Nothing was written."""
+
+    code = "interrupts_pending"
+
+    def __init__(self, thread_id: str, interrupt_ids: Sequence[str]) -> None:
+        self.thread_id, self.interrupt_ids = thread_id, tuple(interrupt_ids)
+        super().__init__(
+            f"Thread {thread_id!r} waits for an answer to {', '.join(self.interrupt_ids)}: send it "
+            f"with the run."
+        )

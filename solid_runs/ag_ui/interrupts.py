@@ -66,6 +66,14 @@ class AnswerState(StrEnum):
     SETTLED = "settled"
     """Acted on, or abandoned: nothing moves it any more."""
 
+    @classmethod
+    def of(cls, decision: Any, redeemed_by: str | None, settled_at: datetime | None) -> AnswerState:
+        if settled_at is not None:
+            return cls.SETTLED
+        if decision is None:
+            return cls.OPEN
+        return cls.FREE if redeemed_by is None else cls.HELD
+
 
 @dataclass(frozen=True, kw_only=True)
 class Interrupt:
@@ -107,11 +115,7 @@ class Interrupt:
 
     @property
     def state(self) -> AnswerState:
-        if self.settled_at is not None:
-            return AnswerState.SETTLED
-        if self.decision is None:
-            return AnswerState.OPEN
-        return AnswerState.FREE if self.redeemed_by is None else AnswerState.HELD
+        return AnswerState.of(self.decision, self.redeemed_by, self.settled_at)
 
     @property
     def pending(self) -> bool:
@@ -121,6 +125,11 @@ class Interrupt:
     @property
     def decided(self) -> bool:
         return self.decision is not None
+
+    @property
+    def cancelled(self) -> bool:
+        """Answered by a cancellation, so that there is nothing to act on."""
+        return self.decision is not None and self.decision.status == CANCELLED
 
     def expired(self, now: datetime) -> bool:
         """Whether its time is up, whatever else holds."""
@@ -173,13 +182,22 @@ class Interrupt:
             return self
         return replace(self, redeemed_by=None, redeemed_at=None)
 
-    def abandon(self, now: datetime, by: str | None, run_id: str | None = None) -> Interrupt:
-        """Settle it as cancelled, unless somebody holds the answer or has acted on it."""
+    def abandon(
+        self,
+        now: datetime,
+        by: str | None,
+        run_id: str | None = None,
+        decision: Decision | None = None,
+    ) -> Interrupt:
+        """Settle it as cancelled, unless somebody holds the answer or has acted on it.
+
+        ``decision``: the cancellation that was sent, if one was.
+        """
         if self.state not in (AnswerState.OPEN, AnswerState.FREE):
             return self
         return replace(
             self,
-            decision=Decision(status=CANCELLED),
+            decision=decision or Decision(status=CANCELLED),
             decided_at=now,
             decided_by=by,
             redeemed_by=run_id,

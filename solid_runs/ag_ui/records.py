@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, Self
 
 from solid_runs.ag_ui.exceptions import ConfigurationError, StreamError
-from solid_runs.ag_ui.interrupts import Interrupt
+from solid_runs.ag_ui.interrupts import Interrupt, Redemption
 from solid_runs.ag_ui.scopes import identifier, scope_key
 from solid_runs.ag_ui.values import Copied, aware, iso, moment
 
@@ -224,3 +224,40 @@ class Reservation(NamedTuple):
     @property
     def attached(self) -> bool:
         return not self.new
+
+
+class Admission(NamedTuple):
+    """What became of a request to run.
+
+    ``new`` and ``attached`` as in a Reservation. ``offered``: nothing was stored, and ``record`` is
+    the run whose open interrupts have to be answered first. ``answers``: what the run brought or
+    found, in the order of the interrupts; it may act on those that it holds.
+    """
+
+    record: RunRecord
+    new: bool
+    offered: bool = False
+    answers: tuple[Redemption, ...] = ()
+
+    @property
+    def attached(self) -> bool:
+        return not self.new and not self.offered
+
+
+class CancelRequest(NamedTuple):
+    """``ended``: nobody has to see the request any more."""
+
+    record: RunRecord
+    ended: bool
+
+
+class RunKey(NamedTuple):
+    """The identity of a run."""
+
+    scope: str
+    thread_id: str
+    run_id: str
+
+    @classmethod
+    def of(cls, record: RunRecord) -> Self:
+        return cls(record.scope, record.thread_id, record.run_id)

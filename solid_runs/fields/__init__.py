@@ -1,10 +1,22 @@
-"""The three columns that a live table needs: a status, JSON of any kind, and a time in UTC."""
+"""Columns of live tables: a status, JSON of any kind, a time in UTC; and those of our own."""
 
 from __future__ import annotations
 
-from solid_runs.fields.datetime import UTCDateTimeField
+from solid_runs.fields.datetime import InstantField, UTCDateTimeField
+from solid_runs.fields.exact import ExactCharField, ExactTextField
 from solid_runs.fields.json import RunJSONField
+from solid_runs.fields.json_text import JSONTextField
 from solid_runs.fields.status import LOADED, RunStatusField
 from solid_runs.fields.wall_clock import AsUTC
 
-__all__ = ["LOADED", "AsUTC", "RunJSONField", "RunStatusField", "UTCDateTimeField"]
+__all__ = [
+    "LOADED",
+    "AsUTC",
+    "ExactCharField",
+    "ExactTextField",
+    "InstantField",
+    "JSONTextField",
+    "RunJSONField",
+    "RunStatusField",
+    "UTCDateTimeField",
+]

@@ -52,7 +52,13 @@ class UTCDateTimeField(DateTimeBase):
             instant = value.replace(tzinfo=UTC)
         else:
             instant = value.astimezone(UTC)
-        return as_python(instant)
+        return self.as_python(instant)
+
+    def as_python(self, instant: datetime) -> datetime:
+        """The value that a moment in UTC has in Python."""
+        if settings.USE_TZ:
+            return instant
+        return instant.astimezone(timezone.get_default_timezone()).replace(tzinfo=None)
 
     def to_python(self, value: Any) -> Any:
         if isinstance(value, datetime) or value is None:
@@ -61,7 +67,7 @@ class UTCDateTimeField(DateTimeBase):
             parsed = datetime(value.year, value.month, value.day)
         else:
             parsed = super().to_python(value)
-        return None if parsed is None else as_python(as_instant(parsed))
+        return None if parsed is None else self.as_python(as_instant(parsed))
 
     def get_prep_value(self, value: Any) -> Any:
         value = models.Field.get_prep_value(self, value)
@@ -87,7 +93,8 @@ def as_instant(value: datetime) -> datetime:
     return value.astimezone(UTC)
 
 
-def as_python(instant: datetime) -> datetime:
-    if settings.USE_TZ:
+class InstantField(UTCDateTimeField):
+    """A UTCDateTimeField whose values are aware and in UTC, whatever USE_TZ says."""
+
+    def as_python(self, instant: datetime) -> datetime:
         return instant
-    return instant.astimezone(timezone.get_default_timezone()).replace(tzinfo=None)

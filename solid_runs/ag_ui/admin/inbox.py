@@ -1,0 +1,224 @@
+"""The inbox: what runs ask, answered by those who may."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.admin.views.main import SEARCH_VAR
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import path
+from django.utils.translation import gettext_lazy as _
+
+from solid_runs.ag_ui.admin.answering import give_answer, release, why_not
+from solid_runs.ag_ui.admin.cards import (
+    LIST_CHARS,
+    Card,
+    card,
+    is_answerable,
+    is_releasable,
+    page_facts,
+    stale_hint,
+)
+from solid_runs.ag_ui.admin.options import (
+    StoreAdmin,
+    newest_keys,
+    visible_page_of,
+)
+from solid_runs.ag_ui.admin.shelves import InboxChangeList, ShelfFilter
+from solid_runs.ag_ui.forms import AnswerForm, answer_form
+from solid_runs.ag_ui.inbox import actors, asked_later, outcome_is_unknown
+from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
+
+if TYPE_CHECKING:
+    from django.contrib.admin.views.main import ChangeList
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+    from django.urls import URLPattern
+
+BACK: Final = "back"
+"""The field that says which list an answer was given in: its query string."""
+
+
+class RunInterruptAdmin(StoreAdmin):
+    """The approval inbox. An answer goes through the store and is free for the next run to take.
+
+    Seeing takes Django's view permission, answering can_decide(), freeing an answer that was acted
+    on can_release(). ``get_queryset()`` is where a host narrows what a person may see at all.
+    The tool's name is read from the metadata's ``toolName``, ``tool_name`` or ``tool``, its
+    arguments from ``arguments`` or ``args``.
+    """
+
+    list_display = ("interrupt_id",)
+    list_display_links = None
+    list_filter = (ShelfFilter,)
+    list_per_page = 20
+    list_select_related = ("run",)
+    search_fields = ("interrupt_id",)
+    search_help_text = _("The whole id of a thread, a run or an interrupt.")
+    actions = None
+    change_list_template = "admin/solid_runs_ag_ui/inbox.html"
+
+    def can_decide(self, request: HttpRequest, interrupt: RunInterrupt) -> bool:
+        """Whether this person may answer this interrupt: by default ``decide_interrupt``."""
+        return self._may(request, "decide_interrupt")
+
+    def can_release(self, request: HttpRequest, interrupt: RunInterrupt) -> bool:
+        """Whether this person may let a tool run again: by default ``release_interrupt``."""
+        return self._may(request, "release_interrupt")
+
+    # List
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        interrupts: Any = super().get_queryset(request)
+        shown: QuerySet[Any] = interrupts.with_stale().select_related("run")
+        return shown.defer("run__snapshot", "run__failure")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return InboxChangeList
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        runs = ReservedRun.objects.using(queryset.db)
+        asking = newest_keys(runs.filter(Q(run_id=term) | Q(thread_id=term)))
+        return queryset.filter(Q(interrupt_id=term) | Q(run__in=asking)), False
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        context = {"title": _("Approval inbox"), "back": request.GET.urlencode()}
+        return super().changelist_view(request, {**context, **(extra_context or {})})
+
+    def cards(self, request: HttpRequest, interrupts: list[RunInterrupt]) -> list[Card]:
+        acting = actors(interrupts, interrupts[0]._state.db or "default") if interrupts else {}
+        cards = []
+        for one in interrupts:
+            actor = acting.get(one.pk)
+            shown = self._card(request, one, actor, most=LIST_CHARS)
+            if not outcome_is_unknown(one, actor):  # the rest is for who looks closer
+                shown.release_url = None
+            cards.append(shown)
+        return cards
+
+    def _card(
+        self,
+        request: HttpRequest,
+        interrupt: RunInterrupt,
+        actor: ReservedRun | None,
+        form: AnswerForm | None = None,
+        **options: Any,
+    ) -> Card:
+        now = self.get_store().now()
+        shown = card(
+            interrupt,
+            now,
+            actor=actor,
+            url=self._url_of("change", interrupt),
+            run_url=visible_page_of(self.admin_site, request, interrupt.run),
+            **options,
+        )
+        if is_answerable(interrupt, now) and self.can_decide(request, interrupt):
+            shown.answer_url = self._url_of("answer", interrupt)
+            shown.form = form or self._form(interrupt)
+        if is_releasable(interrupt, actor) and self.can_release(request, interrupt):
+            shown.release_url = self._url_of("release", interrupt)
+        return shown
+
+    def _form(self, interrupt: RunInterrupt, data: Any = None) -> AnswerForm:
+        return answer_form(interrupt.response_schema)(data, prefix=f"interrupt{interrupt.pk}")
+
+    # Page of one interrupt
+
+    def get_urls(self) -> list[URLPattern]:
+        opts, wrap = self.opts, self.admin_site.admin_view
+        own = [
+            path(
+                f"<path:object_id>/{name}/",
+                wrap(view),
+                name=f"{opts.app_label}_{opts.model_name}_{name}",
+            )
+            for name, view in (("answer", self.answer_view), ("release", self.release_view))
+        ]
+        return [*own, *super().get_urls()]
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise PermissionDenied
+        return self._page(request, self._visible(request, object_id), None, extra_context)
+
+    def _page(
+        self,
+        request: HttpRequest,
+        interrupt: RunInterrupt,
+        form: AnswerForm | None,
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        actor = self._actor(interrupt)
+        shown = self._card(request, interrupt, actor, form)
+        thread = urlencode({SEARCH_VAR: interrupt.run.thread_id})
+        if shown.is_open and getattr(interrupt, "stale", False):
+            shown.hint = stale_hint(asked_later(interrupt, self.get_store()))
+        context = {
+            "title": _("Interrupt %(id)s") % {"id": interrupt.interrupt_id},
+            "card": shown,
+            "run_facts": page_facts(
+                shown,
+                self.get_store().now(),
+                thread_url=f"{self._list_url()}?{thread}",
+                actor_url=visible_page_of(self.admin_site, request, actor),
+            ),
+            "back": request.POST.get(BACK),
+        }
+        return self._render(request, "interrupt", interrupt, {**context, **(extra_context or {})})
+
+    def _actor(self, interrupt: RunInterrupt) -> ReservedRun | None:
+        return actors([interrupt], interrupt._state.db or "default").get(interrupt.pk)
+
+    # Answering and releasing
+
+    def answer_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Take an answer, by POST, and go back to where it was given."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        interrupt = self._visible(request, object_id)
+        if not self.can_decide(request, interrupt):
+            raise PermissionDenied
+        form = self._form(interrupt, request.POST)
+        if form.is_valid():
+            give_answer(self, request, interrupt, form.payload())
+        elif is_answerable(interrupt, self.get_store().now()):
+            return self._page(request, interrupt, form)
+        else:
+            self.message_user(request, why_not(self, interrupt), messages.WARNING)
+        if BACK in request.POST:
+            query = request.POST[BACK]
+            return HttpResponseRedirect(self._list_url() + (f"?{query}" if query else ""))
+        return HttpResponseRedirect(self._url_of("change", interrupt))
+
+    def release_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ask first, by GET; then free an answer that a run has acted on, by POST."""
+        interrupt = self._visible(request, object_id)
+        if not self.can_release(request, interrupt):
+            raise PermissionDenied
+        actor = self._actor(interrupt)
+        if request.method == "POST":
+            release(self, request, interrupt)
+        elif is_releasable(interrupt, actor):
+            shown = self._card(request, interrupt, actor)
+            shown.release_url = None
+            context = {"title": _("Release the answer?"), "card": shown}
+            return self._render(request, "release_confirmation", interrupt, context)
+        return HttpResponseRedirect(self._url_of("change", interrupt))

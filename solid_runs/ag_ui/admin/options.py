@@ -1,0 +1,167 @@
+"""What both admins of this app have in common: nothing is written but through the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.utils import quote
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from solid_runs.admin.display import count_text
+from solid_runs.admin.paginator import CappedPaginator
+from solid_runs.ag_ui.inbox import default_store
+from solid_runs.permissions import permission_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.db.models import Model, QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+    from solid_runs.ag_ui.stores.database import DatabaseStore
+
+    ModelAdmin = admin.ModelAdmin[Any]
+else:
+    ModelAdmin = admin.ModelAdmin
+
+MOST_FOUND: Final = 1_000
+"""Of the runs that a search looks into for interrupts, and the other way round, the newest ones."""
+
+
+class StoreChangeList(ChangeList):
+    is_capped = False
+
+    def get_results(self, request: HttpRequest) -> None:
+        try:
+            super().get_results(request)
+        except OverflowError as error:  # SQLite, for a number past 64 bits
+            raise IncorrectLookupParameters(str(error)) from error
+        self.is_capped = getattr(self.paginator, "is_capped", False)
+
+    @property
+    def elided_pages(self) -> Iterator[Any]:
+        pages: Iterator[Any] = self.paginator.get_elided_page_range(self.page_num)
+        return pages
+
+    @property
+    def count_text(self) -> str:
+        return count_text(self.result_count)
+
+    def get_ordering_field(self, field_name: Any) -> Any:
+        """None: no column is offered for sorting, whatever the address asks for."""
+
+
+class StoreAdmin(ModelAdmin):
+    """Shows rows that only a store writes; ``get_store()`` is that store."""
+
+    paginator = CappedPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    sortable_by: ClassVar[Any] = ()
+
+    class Media:
+        css = {"all": ["solid_runs/admin.css", "solid_runs_ag_ui/admin.css"]}
+
+    def get_store(self) -> DatabaseStore:
+        """What answers, releases and cancels go through."""
+        return default_store()
+
+    def decided_by(self, request: HttpRequest) -> str:
+        """Who is told to have answered, released or cancelled."""
+        user: Any = request.user
+        return str(user.get_username())
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Never: these rows are written by a store, and by no form."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        """Only what a filter of this admin takes; no column can be asked from the address."""
+        offered = self.get_list_filter(request)
+        return lookup in {getattr(chosen, "parameter_name", None) for chosen in offered}
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return StoreChangeList
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Any:
+        if "\0" in object_id:
+            return None
+        try:
+            return super().get_object(request, object_id, from_field)
+        except OverflowError:  # SQLite, for a number past 64 bits
+            return None
+
+    def _visible(self, request: HttpRequest, object_id: str) -> Any:
+        """The row of an address; 403 for who may see none, 404 for one that is not there."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        row = self.get_object(request, object_id)
+        if row is None:
+            raise Http404
+        if not self.has_view_permission(request, row):
+            raise PermissionDenied
+        return row
+
+    def _may(self, request: HttpRequest, codename: str) -> bool:
+        user: Any = request.user
+        return bool(user.has_perm(permission_name(self.model, codename)))
+
+    # Pages
+
+    def _render(
+        self, request: HttpRequest, template: str, row: Any, context: dict[str, Any]
+    ) -> HttpResponse:
+        request.current_app = self.admin_site.name
+        shared = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "original": row,
+            "change": True,
+            "has_view_permission": True,
+            "is_popup": False,
+            "media": self.media,
+            "preserved_filters": self.get_preserved_filters(request),
+        }
+        return TemplateResponse(
+            request, f"admin/solid_runs_ag_ui/{template}.html", {**shared, **context}
+        )
+
+    def _url_of(self, view: str, row: Any) -> str:
+        return page_of(self.admin_site, row, view)
+
+    def _list_url(self) -> str:
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
+        return reverse(name, current_app=self.admin_site.name)
+
+
+def page_of(site: admin.AdminSite, row: Model, view: str = "change") -> str:
+    opts = row._meta
+    name = f"admin:{opts.app_label}_{opts.model_name}_{view}"
+    return reverse(name, args=[quote(row.pk)], current_app=site.name)
+
+
+def visible_page_of(site: admin.AdminSite, request: HttpRequest, row: Model | None) -> str | None:
+    """The page of a row, for those who may see it."""
+    if row is None or not site.is_registered(type(row)):
+        return None
+    if not site.get_model_admin(type(row)).has_view_permission(request, row):
+        return None
+    return page_of(site, row)
+
+
+def newest_keys(rows: QuerySet[Any], key: str = "pk") -> list[Any]:
+    return list(rows.order_by("-pk").values_list(key, flat=True)[:MOST_FOUND])

@@ -1,0 +1,155 @@
+"""What the page of a reserved run shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.core.exceptions import ValidationError
+from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
+
+from solid_runs import storable
+from solid_runs.admin.detail import MOST_CHARS, Block, Fact
+from solid_runs.admin.display import badge, count_text, exact_time
+from solid_runs.ag_ui.admin.cards import told
+from solid_runs.ag_ui.admin.display import (
+    deadline,
+    json_block,
+    moment,
+    state_badge,
+    status_badge,
+    tool_of,
+)
+from solid_runs.ag_ui.admin.options import page_of
+from solid_runs.ag_ui.inbox import actors, outcome_is_unknown
+from solid_runs.ag_ui.interrupts import AnswerState
+from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
+from solid_runs.ag_ui.records import ACTIVE
+from solid_runs.columns import columns_of
+from solid_runs.mixin import AgentRunMixin
+
+if TYPE_CHECKING:
+    from django.contrib.admin import AdminSite
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    from solid_runs.ag_ui.admin.runs import ReservedRunAdmin
+
+MOST_LINKED: Final = 10
+"""Runs of the thread, and of each model for a trace; there may be more."""
+
+
+class Line(NamedTuple):
+    """One row of a table of links; ``url`` is None for who may not see where it leads."""
+
+    label: str
+    url: str | None
+    badge: Any
+    note: Any = ""
+
+
+def run_page(admin: ReservedRunAdmin, request: HttpRequest, run: ReservedRun) -> dict[str, Any]:
+    now, content = admin.get_store().now(), admin.has_content_permission(request, run)
+    others = list(thread_runs(admin, request, run)[: MOST_LINKED + 1])
+    return {
+        "run_facts": [fact for fact in facts(admin, run, now) if fact.value],
+        "run_blocks": list(documents(run)) if content else [],
+        "run_content_hidden": not content,
+        "asked": list(interrupt_lines(admin.admin_site, request, run, now)),
+        "others": [
+            Line(
+                other.run_id,
+                page_of(admin.admin_site, other),
+                status_badge(other.status),
+                moment(other.created_at, now),
+            )
+            for other in others[:MOST_LINKED]
+        ],
+        "more_others_url": (
+            admin.search_url(run.thread_id or "") if len(others) > MOST_LINKED else None
+        ),
+        "traced": list(traced_runs(admin.admin_site, request, run)),
+    }
+
+
+def facts(admin: ReservedRunAdmin, run: ReservedRun, now: datetime) -> Iterator[Fact]:
+    yield Fact(_("status"), status_badge(run.status))
+    yield Fact(_("thread"), run.thread_id, url=admin.search_url(run.thread_id or ""))
+    yield Fact(_("scope"), run.scope)
+    yield _moment(_("reserved"), run.created_at, now)
+    yield _moment(_("last written"), run.updated_at, now)
+    if run.status in ACTIVE:
+        yield _moment(_("heartbeat"), run.alive_at, now)
+    yield _moment(_("cancel requested"), run.cancel_requested_at, now)
+    yield Fact(_("events sent"), count_text(run.sequence))
+    if run.parent_run_id:
+        yield Fact(_("parent run"), run.parent_run_id, url=admin.search_url(run.parent_run_id))
+    if run.trace_id:
+        yield Fact(_("trace"), run.trace_id, url=admin.search_url(run.trace_id))
+
+
+def _moment(label: Any, value: datetime | None, now: datetime) -> Fact:
+    return Fact(label, moment(value, now), "" if value is None else exact_time(value))
+
+
+def documents(run: ReservedRun) -> Iterator[Block]:
+    """What takes the permission to see it: why the run failed, and the state it served."""
+    failure = run.failure
+    if isinstance(failure, dict):
+        said = [storable.text(failure[key]) for key in ("code", "message") if failure.get(key)]
+        yield Block(_("Failure"), ": ".join(said)[:MOST_CHARS], "error")
+    state, is_cut = json_block(run.snapshot, MOST_CHARS)
+    if state:
+        more = str(_("Only the beginning is shown.")) if is_cut else ""
+        yield Block(_("State"), state, "code", len(state) > MOST_CHARS // 20, more)
+
+
+def thread_runs(admin: ReservedRunAdmin, request: HttpRequest, run: ReservedRun) -> QuerySet[Any]:
+    """The other runs of the thread that this person may see, the newest first."""
+    runs = admin.get_queryset(request).filter(thread_id=run.thread_id, scope=run.scope)
+    return runs.exclude(pk=run.pk).order_by("-created_at", "-pk")
+
+
+def interrupt_lines(
+    site: AdminSite, request: HttpRequest, run: ReservedRun, now: datetime
+) -> Iterator[Line]:
+    """What the run asked, for those who may see interrupts."""
+    inbox = site._registry.get(RunInterrupt)
+    if inbox is None or not inbox.has_view_permission(request):
+        return
+    visible: Any = inbox.get_queryset(request)
+    asked = visible.filter(run=run).with_stale().order_by("position")
+    interrupts = list(asked.select_related("run").defer("run__snapshot", "run__failure"))
+    acting = actors(interrupts, run._state.db or "default")
+    for interrupt in interrupts:
+        tool = tool_of(interrupt.metadata)[0]
+        is_open = interrupt.state is AnswerState.OPEN
+        is_unknown = outcome_is_unknown(interrupt, acting.get(interrupt.pk))
+        yield Line(
+            " · ".join(filter(None, (storable.text(interrupt.reason), tool))),
+            page_of(site, interrupt),
+            state_badge(interrupt, now, is_unknown=is_unknown),
+            deadline(interrupt, now) if is_open else told(interrupt, now),
+        )
+
+
+def traced_runs(site: AdminSite, request: HttpRequest, run: ReservedRun) -> Iterator[Line]:
+    """The runs of other models with the same trace, for those who may see them: a query a model."""
+    if not run.trace_id:
+        return
+    for model, admin in site._registry.items():
+        if not issubclass(model, AgentRunMixin) or "trace_id" not in columns_of(model):
+            continue
+        if not admin.has_view_permission(request):
+            continue
+        try:
+            trace = columns_of(model).fields["trace_id"].to_python(run.trace_id)
+        except (ValidationError, ValueError, TypeError):
+            continue
+        runs: Any = admin.get_queryset(request)
+        found = runs.filter(trace_id=trace).only("pk", "status")
+        for one in found.order_by("-pk")[:MOST_LINKED]:
+            name = f"{capfirst(str(model._meta.verbose_name))} {one.pk}"
+            yield Line(name, page_of(site, one), badge(one.status))

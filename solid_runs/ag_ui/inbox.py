@@ -1,0 +1,108 @@
+"""What an inbox shows of the interrupts and how it answers one, for the admin and the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import router, transaction
+from django.db.models import F, Q, QuerySet
+
+from solid_runs.ag_ui.exceptions import ResumeRejectedError
+from solid_runs.ag_ui.interrupts import AnswerState, Interrupt, Redemption
+from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
+from solid_runs.ag_ui.records import TERMINAL, Status
+from solid_runs.ag_ui.stores.database import DatabaseStore
+
+if TYPE_CHECKING:
+    from solid_runs.ag_ui.interrupts import Decision
+
+WAITING: Final = "waiting"
+Narrowed = Callable[[Any, datetime], Any]
+
+
+def _in_time(now: datetime) -> Q:
+    return Q(expires_at__isnull=True) | Q(expires_at__gt=now)
+
+
+def _state(state: AnswerState) -> Narrowed:
+    return lambda interrupts, now: interrupts.in_state(state)
+
+
+SHELVES: Final[dict[str, Narrowed]] = {
+    WAITING: lambda interrupts, now: interrupts.waiting().filter(_in_time(now), stale=False),
+    "expired": lambda interrupts, now: interrupts.waiting().filter(
+        expires_at__lte=now, stale=False
+    ),
+    "stale": lambda interrupts, now: interrupts.waiting().filter(stale=True),
+    "answered": lambda interrupts, now: interrupts.filter(decided_at__isnull=False).order_by(
+        F("decided_at").desc(), "-pk"
+    ),
+    "all": lambda interrupts, now: interrupts.order_by("-pk"),
+    **{state.value: _state(state) for state in AnswerState},
+}
+"""What can be asked for: ``waiting``, which may still be answered; open ones whose time is up or
+whose thread has asked again since; the four states; answered ones; all. They need with_stale()."""
+
+
+def shelf(interrupts: QuerySet[Any], name: str, now: datetime) -> QuerySet[Any]:
+    """Those of this name, in the order in which a person reads them; KeyError for no such name."""
+    found: QuerySet[Any] = SHELVES[name](interrupts, now)
+    return found
+
+
+def default_store() -> DatabaseStore:
+    """The store of the rows, on the alias that the router writes them to."""
+    return DatabaseStore(using=router.db_for_write(RunInterrupt))
+
+
+def answer(
+    store: DatabaseStore, interrupt: RunInterrupt, decision: Decision | Mapping[str, Any], by: str
+) -> Redemption:
+    """Answer the interrupt of this row, and no other that a later run of the thread gave its id.
+
+    The errors are those of the store's answer().
+    """
+    run = interrupt.run
+    with transaction.atomic(using=store.using):
+        redemption = store.answer(run.scope, run.thread_id, interrupt.interrupt_id, decision, by=by)
+        latest = store.latest_interrupted(run.scope, run.thread_id)
+        if latest is None or latest.run_id != run.run_id:
+            raise ResumeRejectedError(
+                f"Interrupt {interrupt.interrupt_id!r} is stale: run "
+                f"{latest.run_id if latest else ''!r} has asked later.",
+                [interrupt.interrupt_id],
+            )
+    return redemption
+
+
+def asked_later(interrupt: RunInterrupt, store: DatabaseStore) -> str | None:
+    """The run of the thread that asked after this one did; None if this is not stale."""
+    latest = store.latest_interrupted(interrupt.run.scope, interrupt.run.thread_id)
+    return latest.run_id if latest is not None and latest.run_id != interrupt.run.run_id else None
+
+
+def actors(interrupts: list[RunInterrupt], using: str) -> dict[int, ReservedRun]:
+    """The runs that hold or acted on these answers, by the key of the interrupt: one query."""
+    wanted = {one.redeemed_by for one in interrupts if one.redeemed_by is not None}
+    if not wanted:
+        return {}
+    threads = {one.run.thread_id for one in interrupts if one.redeemed_by is not None}
+    runs = ReservedRun.objects.using(using).filter(run_id__in=wanted, thread_id__in=threads)
+    found = {
+        (run.scope, run.thread_id, run.run_id): run for run in runs.defer("snapshot", "failure")
+    }
+    by_key = {
+        one.pk: found.get((one.run.scope, one.run.thread_id, one.redeemed_by)) for one in interrupts
+    }
+    return {pk: run for pk, run in by_key.items() if run is not None}
+
+
+def outcome_is_unknown(interrupt: RunInterrupt | Interrupt, actor: ReservedRun | None) -> bool:
+    """Whether a run acted on the answer and did not come to a good end."""
+    return (
+        interrupt.state is AnswerState.SETTLED
+        and actor is not None
+        and actor.status in TERMINAL - {Status.SUCCEEDED, Status.INTERRUPTED}
+    )

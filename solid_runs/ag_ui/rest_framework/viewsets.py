@@ -1,0 +1,118 @@
+"""What both viewsets have in common: rows of a store, closed by default, and strict parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, ClassVar
+
+from django.db.models import Model, QuerySet
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework import viewsets
+from rest_framework.exceptions import NotFound, ParseError, ValidationError
+from rest_framework.request import Request
+from rest_framework.settings import api_settings
+
+from solid_runs.ag_ui.inbox import default_store
+from solid_runs.ag_ui.rest_framework.pagination import StorePagination
+from solid_runs.ag_ui.stores.database import DatabaseStore
+from solid_runs.rest_framework.parameters import parse_key
+from solid_runs.rest_framework.permissions import CanViewRuns
+
+
+class StoreViewSet(viewsets.ReadOnlyModelViewSet[Any]):
+    """Shows the rows of a store to those who have the model's view permission.
+
+    A query parameter that means nothing is a 400; name those of filter backends of your own in
+    ``extra_parameters``.
+    """
+
+    permission_classes = [CanViewRuns]
+    filter_backends: Any = []
+    pagination_class = StorePagination
+    exact: ClassVar[Mapping[str, str]] = {}
+    """Query parameters of a list that are compared with a column."""
+    own_parameters: ClassVar[Collection[str]] = ()
+    extra_parameters: Collection[str] = ()
+
+    def get_store(self) -> DatabaseStore:
+        """What answers and cancels go through."""
+        return default_store()
+
+    def decided_by(self) -> str:
+        """Who is told to have answered or cancelled."""
+        user: Any = self.request.user
+        return str(user.get_username())
+
+    def visible(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        raise NotImplementedError
+
+    def get_queryset(self) -> QuerySet[Any]:
+        rows = super().get_queryset()
+        # A schema is made without a user to ask about.
+        return rows.none() if getattr(self, "swagger_fake_view", False) else self.visible(rows)
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        rows = super().filter_queryset(queryset)
+        if self.action != "list":
+            return rows
+        asked = {
+            column: self.text_of(name)
+            for name, column in self.exact.items()
+            if self.request.query_params.get(name)
+        }
+        return rows.filter(**asked)
+
+    def text_of(self, name: str) -> str:
+        text = self.request.query_params.get(name) or ""
+        if "\0" in text:
+            raise ValidationError({name: ["This holds a NUL character."]})
+        return text
+
+    def get_object(self) -> Any:
+        """The row of the URL; one 404 for all that this request may not see."""
+        rows = self.filter_queryset(self.get_queryset())
+        model: type[Model] = rows.model
+        try:
+            key = parse_key(model._meta.pk, self.kwargs["pk"], rows.db)
+        except ValueError:
+            raise NotFound from None
+        row = rows.order_by().filter(pk=key).first()
+        if row is None:
+            raise NotFound
+        self.check_object_permissions(self.request, row)
+        return row
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if self.action == "list":
+            pages = getattr(self.paginator, "parameters", ())
+            known = {*self.exact, *self.own_parameters, *pages, *self.extra_parameters}
+            refuse_unknown(request, {*known, str(api_settings.URL_FORMAT_OVERRIDE)})
+
+    def body(self) -> Any:
+        """What was posted; a 400 for JSON that is nested too deeply to be read."""
+        try:
+            return self.request.data
+        except RecursionError:
+            raise ParseError("This is nested too deeply.") from None
+
+
+def refuse_unknown(request: Request, known: Iterable[str]) -> None:
+    """A 400 for a parameter that would have no effect: a typing error, or one given twice."""
+    names = sorted(known)
+    errors = {
+        name: [f"There is no such parameter; use {', '.join(names)}."]
+        for name in request.query_params
+        if name not in names
+    }
+    errors |= {
+        name: ["Give this parameter once."]
+        for name, values in request.query_params.lists()
+        if len(values) > 1 and name not in errors
+    }
+    if errors:
+        raise ValidationError(errors)
+
+
+def exact_parameter(name: str, what: str) -> OpenApiParameter:
+    return OpenApiParameter(name, str, description=f"The id of a {what}, exactly.")

@@ -1,0 +1,214 @@
+"""A store in the tables of solid_runs.ag_ui."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import router, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from solid_runs.ag_ui.digests import digest
+from solid_runs.ag_ui.interrupts import AnswerState, Interrupt
+from solid_runs.ag_ui.models import STATES, ReservedRun, RunInterrupt, RunThread, later_runs
+from solid_runs.ag_ui.records import ACTIVE, TERMINAL, UNSET, RunKey, RunRecord, Status
+from solid_runs.ag_ui.stores.base import BaseStore, Labels, Since
+from solid_runs.ag_ui.stores.rows import interrupt_values, record_of, run_values
+from solid_runs.database_time import DatabaseNow
+from solid_runs.inserting import insert_or_touch, insert_unless_taken
+
+NEWEST_FIRST: Final = ("-created_at", "-pk")
+
+
+class DatabaseStore(BaseStore):
+    """``using``: the alias of the database; that of the router for writing if None."""
+
+    def __init__(self, using: str | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self._using = using
+
+    @property
+    def using(self) -> str:
+        return self._using or router.db_for_write(ReservedRun)
+
+    @contextmanager
+    def _thread(self, scope: str, thread_id: str) -> Iterator[None]:
+        using = self.using
+        with transaction.atomic(using):
+            key = {"key": digest([scope, thread_id]), "changed_at": DatabaseNow()}
+            insert_or_touch(RunThread, key, "changed_at", using)
+            yield
+
+    def _after_commit(self, send: Callable[[], Any]) -> None:
+        transaction.on_commit(send, using=self.using, robust=True)
+
+    # Finding
+
+    def _read(self, key: RunKey) -> RunRecord | None:
+        return self._first(self._run(key))
+
+    def _newest(self, scope: str, thread_id: str, status: Status | None) -> RunRecord | None:
+        runs = self._of_thread(scope, thread_id)
+        return self._first(runs if status is None else runs.filter(status=status.value))
+
+    def _asking(self, scope: str, thread_id: str, interrupt_id: str) -> RunRecord | None:
+        asked = RunInterrupt.objects.filter(run=OuterRef("pk"), interrupt_id=interrupt_id)
+        asking = self._of_thread(scope, thread_id).filter(Exists(asked))
+        rows = list(
+            self._interrupts.filter(run=asking.values("pk")[:1])
+            .select_related("run")
+            .order_by("position")
+        )
+        return record_of(rows[0].run, rows) if rows else None
+
+    def _unsettled(self, scope: str, thread_id: str) -> list[RunRecord]:
+        unsettled = RunInterrupt.objects.filter(run=OuterRef("pk"), settled_at=None)
+        return self._records(self._of_thread(scope, thread_id).filter(Exists(unsettled)))
+
+    def _active(self, scope: str, thread_id: str) -> list[RunRecord]:
+        return self._records(self._of_thread(scope, thread_id).filter(status__in=ACTIVE))
+
+    @property
+    def _runs(self) -> QuerySet[ReservedRun]:
+        return ReservedRun.objects.using(self.using)
+
+    @property
+    def _interrupts(self) -> QuerySet[RunInterrupt]:
+        return RunInterrupt.objects.using(self.using)
+
+    def _run(self, key: RunKey) -> QuerySet[ReservedRun]:
+        return self._runs.filter(**key._asdict())
+
+    def _of_thread(self, scope: str, thread_id: str) -> QuerySet[ReservedRun]:
+        return self._runs.filter(scope=scope, thread_id=thread_id).order_by(*NEWEST_FIRST)
+
+    def _first(self, runs: QuerySet[ReservedRun]) -> RunRecord | None:
+        return next(iter(self._records(runs[:1])), None)
+
+    def _records(self, runs: QuerySet[ReservedRun]) -> list[RunRecord]:
+        """One statement, and one more for the interrupts where there are any."""
+        asked = RunInterrupt.objects.filter(run=OuterRef("pk"))
+        rows = list(runs.annotate(has_asked=Exists(asked)))
+        asking = [row.pk for row in rows if row.has_asked]
+        by_run: dict[int, list[RunInterrupt]] = defaultdict(list)
+        if asking:
+            for interrupt in self._interrupts.filter(run__in=asking).order_by("position"):
+                by_run[interrupt.run_id].append(interrupt)
+        return [record_of(row, by_run[row.pk]) for row in rows]
+
+    # Writing
+
+    def _claim(self, fresh: RunRecord, labels: Labels) -> RunRecord | None:
+        values = {**run_values(fresh), **labels, "alive_at": self._alive()}
+        if insert_unless_taken(ReservedRun, values, self.using):
+            return None
+        return self._read(RunKey.of(fresh))
+
+    def _write(self, stored: RunRecord | None, given: RunRecord) -> None:
+        run = self._run(RunKey.of(given))
+        if stored is None:
+            values = {**run_values(given), "alive_at": self._alive()}
+            insert_unless_taken(ReservedRun, values, self.using)
+        else:
+            values = changed(run_values(stored), run_values(given))
+            run.update(**values, alive_at=self._alive())
+        positions = {} if stored is None else {one.id: n for n, one in enumerate(stored.interrupts)}
+        added = []
+        for position, interrupt in enumerate(given.interrupts):
+            before = stored.interrupt(interrupt.id) if stored else None
+            if before is None:
+                added.append((position, interrupt))
+            elif before is not interrupt:
+                was = interrupt_values(before, positions[interrupt.id])
+                values = changed(was, interrupt_values(interrupt, position))
+                asked = self._interrupts.filter(run__in=run.values("pk"), interrupt_id=interrupt.id)
+                asked.update(**values)
+        if added:
+            self._ask(run, added)
+
+    def _ask(self, run: QuerySet[ReservedRun], added: list[tuple[int, Interrupt]]) -> None:
+        pk = run.values_list("pk", flat=True).get()
+        self._interrupts.bulk_create(
+            RunInterrupt(run_id=pk, interrupt_id=one.id, **interrupt_values(one, position))
+            for position, one in added
+        )
+
+    def _beat(self, key: RunKey, sequence: int, now: datetime, snapshot: Any) -> bool | None:
+        run = self._run(key)
+        mine = run.filter(status__in=ACTIVE, sequence__lte=sequence)
+        values = {"sequence": sequence, "updated_at": now, "alive_at": self._alive()}
+        if snapshot is not UNSET:
+            values["snapshot"] = snapshot
+        if not mine.update(**values):
+            return None
+        return run.filter(cancel_requested_at__isnull=False).exists()
+
+    def _ask_to_cancel(self, key: RunKey, now: datetime) -> None:
+        self._run(key).filter(cancel_requested_at=None).update(cancel_requested_at=now)
+
+    def _settle(self, key: RunKey, interrupt_id: str, now: datetime) -> bool:
+        asking = self._runs.filter(scope=key.scope, thread_id=key.thread_id).values("pk")
+        held = self._interrupts.filter(
+            STATES[AnswerState.HELD],
+            run__in=asking,
+            interrupt_id=interrupt_id,
+            redeemed_by=key.run_id,
+        )
+        ended = self._run(key).filter(status__in=TERMINAL)
+        return bool(held.filter(~Exists(ended)).update(settled_at=now))
+
+    def _alive(self) -> Any:
+        return self.now() if self.clock else DatabaseNow()
+
+    # Housekeeping
+
+    def _silent(self, before: Since, limit: int | None) -> list[RunRecord]:
+        silent = self._runs.filter(status__in=ACTIVE, alive_at__lt=self._since(before))
+        return self._records(silent.order_by("alive_at", "pk")[:limit])
+
+    def _is_silent(self, key: RunKey, before: Since) -> bool:
+        active = self._run(key).filter(status__in=ACTIVE)
+        silent = active.filter(alive_at__lt=self._since(before))
+        # Locked, so that a sign of life comes before it or finds what became of the run.
+        return bool(silent.select_for_update().values_list("pk")[:1])
+
+    def _since(self, before: Since) -> Any:
+        if not isinstance(before, timedelta):
+            return self._moment(before)
+        return self.now() - before if self.clock else DatabaseNow(ago=before)
+
+    def _prune(self, before: Since, batch_size: int) -> int:
+        unsettled = RunInterrupt.objects.filter(run=OuterRef("pk"), settled_at=None)
+        later = later_runs()
+        count = 0
+        for status in sorted(TERMINAL):
+            beyond = later.filter(status=status) if status is Status.INTERRUPTED else later
+            old = self._runs.filter(
+                ~Exists(unsettled), Exists(beyond), status=status, alive_at__lt=self._since(before)
+            )
+            for keys in batches(old, batch_size):
+                pruned = self._runs.filter(pk__in=keys).only("pk")  # Django reads what it deletes
+                count += pruned.delete()[1].get(ReservedRun._meta.label, 0)
+        return count
+
+
+def batches(rows: QuerySet[ReservedRun], size: int) -> Iterator[list[int]]:
+    """The keys of rows along the index of signs of life; what is passed over is not read again."""
+    last: tuple[datetime, int] | None = None
+    while True:
+        rest = rows
+        if last is not None:
+            rest = rest.filter(Q(alive_at__gt=last[0]) | Q(alive_at=last[0], pk__gt=last[1]))
+            rest = rest.filter(alive_at__gte=last[0])
+        page = list(rest.order_by("alive_at", "pk").values_list("alive_at", "pk")[:size])
+        if not page:
+            return
+        yield [key for _, key in page]
+        last = page[-1]
+
+
+def changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in after.items() if value != before[name]}

@@ -1,0 +1,346 @@
+"""The AG-UI endpoint of a host, which writes one async generator of events."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, ClassVar, Final, Literal, cast
+from uuid import uuid4
+
+from asgiref.sync import sync_to_async
+from django.core.exceptions import ImproperlyConfigured, PermissionDenied
+from django.core.handlers.asgi import ASGIRequest
+from django.db import close_old_connections, connections, transaction
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http.response import StreamingHttpResponse
+from django.urls import URLPattern, path
+from django.views.generic import View
+
+from solid_runs.ag_ui import digests, frames, replaying
+from solid_runs.ag_ui.csrf import csrf_failure, is_ambient
+from solid_runs.ag_ui.exceptions import (
+    ConfigurationError,
+    InterruptsPendingError,
+    ResumeRejectedError,
+    RunConflictError,
+    ThreadBusyError,
+)
+from solid_runs.ag_ui.records import Admission, RunKey, RunRecord
+from solid_runs.ag_ui.scopes import identifier, scope_key
+from solid_runs.ag_ui.stores.base import BaseStore, Policy
+from solid_runs.ag_ui.streaming import GRACE, LiveRun
+from solid_runs.ag_ui.turns import AgentError, Turn
+from solid_runs.conf import setting
+
+__all__ = ["AgentError", "AgentView", "Turn"]
+
+EVENT_STREAM: Final = "text/event-stream"
+JSON: Final = "application/json"
+REFUSALS: Final = (
+    *(RunConflictError, ThreadBusyError, ResumeRejectedError, InterruptsPendingError),
+)
+"""What is told in the stream: the request was well-formed, and AG-UI has codes for it."""
+SETTINGS: Final = {
+    "heartbeat": "AG_UI_HEARTBEAT",
+    "keep_alive": "AG_UI_KEEP_ALIVE",
+    "attach_limit": "AG_UI_ATTACH_LIMIT",
+    "body_bytes": "AG_UI_BODY_BYTES",
+    "offer": "AG_UI_OFFER",
+    "interrupt_ttl": "AG_UI_INTERRUPT_TTL",
+}
+"""Attributes of a view that are None unless a host states them, and the settings they follow."""
+
+
+logger = logging.getLogger("solid_runs.ag_ui")
+
+
+class Refused(Exception):
+    """A request that gets an HTTP error, before any stream."""
+
+    def __init__(self, status: int, code: str, message: str, **facts: Any) -> None:
+        self.status, self.facts = status, {"code": code, "message": message} | facts
+        super().__init__(message)
+
+
+class AgentView(View):
+    """An endpoint that runs an agent for AG-UI clients. It needs an ASGI server.
+
+    A host states ``store``, says in scope_of() whose runs a request may see, and writes run().
+    ``urls()`` gives the patterns. What is None follows the setting of SETTINGS.
+
+    ``policy``: whether a run may begin beside another of its thread; that of the store if None.
+    ``on_disconnect``: what becomes of a run whose client goes away: it goes on, or fails with the
+    code ``client_gone``. ``stop_grace``: seconds that an agent has to stop when it is cancelled.
+    """
+
+    store: ClassVar[BaseStore]
+    policy: Policy | None = None
+    on_disconnect: Literal["continue", "stop"] = "continue"
+    stop_grace: float = GRACE
+    heartbeat: float | None = None
+    keep_alive: float | None = None
+    attach_limit: float | None = None
+    body_bytes: int | None = None
+    offer: bool | None = None
+    interrupt_ttl: timedelta | float | None = None
+
+    # What a host writes
+
+    async def scope_of(self, request: HttpRequest) -> Any:
+        """Whose runs the request may start, see and cancel: a str, an int or a UUID.
+
+        Raise PermissionDenied for nobody's, which None means too. Another scope's runs do not
+        exist for the request.
+        """
+        raise PermissionDenied(f"{type(self).__name__} does not say whose runs these are.")
+
+    def run(self, turn: Turn) -> AsyncIterator[Any]:
+        """Do the work: an async generator of AG-UI events, and of interrupts.
+
+        The run succeeds when it ends, and is interrupted when it has yielded an Interrupt, ours or
+        that of ``ag_ui``; what is open then is closed for it. It fails when it raises: an
+        AgentError with its message, anything else with one that says nothing.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no agent: write run().")
+
+    async def actor_of(self, request: HttpRequest) -> str | None:
+        """Who answers and cancels, as it is recorded; by default the name of the user."""
+        user = await request.auser() if hasattr(request, "auser") else None
+        return user.get_username() if user is not None and user.is_authenticated else None
+
+    def digest_input(self, body: Mapping[str, Any]) -> Any:
+        """What of a request makes it that request when its run id is sent again: a JSON value."""
+        return digests.digest_input(body)
+
+    def trace_id_of(self, request: HttpRequest, input: frames.RunAgentInput) -> str | None:
+        """What the run's rows are found by in other tables; a new UUID by default."""
+        return str(uuid4())
+
+    async def messages_of(self, request: HttpRequest, record: RunRecord) -> Sequence[Any] | None:
+        """The whole conversation for a client that attaches, or None, which leaves the client's.
+
+        Messages that are left out are removed from the client.
+        """
+        return None
+
+    def needs_csrf(self, request: HttpRequest) -> bool:
+        """Whether the request must bear a CSRF token: when its credentials are a browser's own.
+
+        These are the session's cookie, REMOTE_USER and HTTP Basic; a request with a token in
+        the Authorization header is exempt. Say False only where scope_of() reads neither.
+        """
+        return is_ambient(request)
+
+    # Routes
+
+    @classmethod
+    def urls(cls, name: str = "ag-ui", **initkwargs: Any) -> list[URLPattern]:
+        """POST a run to the root; below it are its threads, their runs, and cancel of each.
+
+        ``name``: begins the names of the patterns: ``-run``, ``-thread``, ``-attach``, ``-cancel``.
+        """
+        write = cls.as_view(http_method_names=["post", "options"], **initkwargs)
+        read = cls.as_view(http_method_names=["get", "head", "options"], **initkwargs)
+        return [
+            path("", write, name=f"{name}-run"),
+            path("<str:thread_id>", read, name=f"{name}-thread"),
+            path("<str:thread_id>/<str:run_id>", read, name=f"{name}-attach"),
+            path("<str:thread_id>/<str:run_id>/cancel", write, name=f"{name}-cancel"),
+        ]
+
+    @classmethod
+    def as_view(cls, **initkwargs: Any) -> Callable[..., Any]:
+        view: Any = super().as_view(**initkwargs)
+        for alias in connections:  # what is announced has to be committed
+            view = transaction.non_atomic_requests(using=alias)(view)
+        view.csrf_exempt = True  # judged by needs_csrf()
+        view.login_required = False  # judged by scope_of()
+        return cast(Callable[..., Any], view)
+
+    async def dispatch(  # type: ignore[override]  # all of it is async
+        self, request: HttpRequest, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        try:
+            response: HttpResponseBase = await super().dispatch(request, *args, **kwargs)  # type: ignore[misc]
+        except Refused as refusal:
+            response = JsonResponse(refusal.facts, status=refusal.status)
+        except PermissionDenied as error:
+            logger.warning("Forbidden: %r. %s", request.path, error)
+            told = {"code": "forbidden", "message": "You may not do this."}
+            response = JsonResponse(told, status=403)
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    async def post(
+        self, request: HttpRequest, thread_id: str | None = None, run_id: str | None = None
+    ) -> HttpResponseBase:
+        if thread_id is not None and run_id is not None:
+            return await self._cancel(request, thread_id, run_id)
+        raw = self._read_body(request)
+        await self._check_csrf(request)
+        try:
+            body, input = frames.read_request(raw)
+        except frames.MalformedInput as error:
+            raise Refused(400, "malformed", str(error), field=error.field) from error
+        scope = await self._scope(request)
+        _refuse_without_asgi(request)
+        trace_id = self.trace_id_of(request, input)
+        try:
+            admission: Admission = await self.store.aadmit(
+                scope,
+                input.thread_id,
+                input.run_id,
+                digests.digest(self.digest_input(body)),
+                body.get("resume") or (),
+                by=await self.actor_of(request),
+                offer=self._option("offer"),
+                policy=self.policy,
+                trace_id=trace_id,
+                parent_run_id=input.parent_run_id,
+            )
+        except REFUSALS as error:
+            return _stream(replaying.refused(str(error), error.code))
+        except ConfigurationError as error:
+            raise Refused(400, "malformed", str(error)) from error
+        if admission.offered:
+            messages = await self.messages_of(request, admission.record)
+            return _stream(replaying.offered(admission.record, input.run_id, messages))
+        if admission.attached:
+            return await self._attach(request, admission.record)
+        await _let_go_of_connections()
+        turn = Turn(self.store, admission.record, input, request, admission.answers, trace_id)
+        return _stream(self._live(turn).begin())
+
+    async def get(
+        self, request: HttpRequest, thread_id: str, run_id: str | None = None
+    ) -> HttpResponseBase:
+        scope = await self._scope(request)
+        _readable(thread_id, run_id)
+        if run_id is None:
+            record = await self.store.alatest_run(scope, thread_id)
+        else:
+            record = await self.store.afind(scope, thread_id, run_id)
+        if record is None:
+            raise _not_found()
+        asking = None
+        if run_id is None:
+            asking = await self.store.alatest_interrupted(scope, thread_id)
+        if request.get_preferred_type([JSON, EVENT_STREAM]) == EVENT_STREAM:
+            return await self._attach(request, record, asking)
+        told: dict[str, Any] = {"run": _shown(record)}
+        if run_id is None:
+            told["interrupts"] = (
+                [one.to_dict() for one in asking.pending_interrupts] if asking else []
+            )
+        response = JsonResponse(told)
+        response.headers["Vary"] = "Accept"
+        return response
+
+    async def _cancel(self, request: HttpRequest, thread_id: str, run_id: str) -> HttpResponseBase:
+        await self._check_csrf(request)
+        scope = await self._scope(request)
+        _readable(thread_id, run_id)
+        asked = await self.store.arequest_cancel(
+            scope, thread_id, run_id, by=await self.actor_of(request)
+        )
+        if asked is None:
+            raise _not_found()
+        LiveRun.nudge(self.store, RunKey.of(asked.record))
+        return JsonResponse({"run": _shown(asked.record)}, status=200 if asked.ended else 202)
+
+    # Steps of these
+
+    def _live(self, turn: Turn) -> LiveRun:
+        ttl = self._option("interrupt_ttl")
+        return LiveRun(
+            self.run,
+            turn,
+            self.store,
+            heartbeat=self._option("heartbeat"),
+            keep_alive=self._option("keep_alive"),
+            stop_when_left=self.on_disconnect == "stop",
+            interrupt_ttl=ttl if ttl is None or isinstance(ttl, timedelta) else timedelta(0, ttl),
+            grace=self.stop_grace,
+        )
+
+    async def _attach(
+        self, request: HttpRequest, record: RunRecord, asking: RunRecord | None = None
+    ) -> HttpResponseBase:
+        _refuse_without_asgi(request)
+        messages = await self.messages_of(request, record)
+        await _let_go_of_connections()
+        return _stream(
+            replaying.attached(
+                self.store,
+                record,
+                messages,
+                limit=self._option("attach_limit"),
+                heartbeat=self._option("heartbeat"),
+                keep_alive=self._option("keep_alive"),
+                asking=asking,
+            )
+        )
+
+    def _option(self, name: str) -> Any:
+        stated = getattr(self, name)
+        return setting(SETTINGS[name]) if stated is None else stated
+
+    def _read_body(self, request: HttpRequest) -> bytes:
+        charset = (request.content_params or {}).get("charset", "utf-8").lower()
+        if request.content_type != JSON or charset not in ("utf-8", "utf8"):
+            raise Refused(415, "unsupported_media_type", f"The body of a run is {JSON} in UTF-8.")
+        limit = self._option("body_bytes")
+        raw: bytes = request.read(limit + 1)  # a body need not say how long it is
+        if len(raw) > limit:
+            raise Refused(413, "too_large", f"The body takes more than {limit:,} bytes.")
+        return raw
+
+    async def _check_csrf(self, request: HttpRequest) -> None:
+        if self.needs_csrf(request) and (why := await csrf_failure(request)):
+            raise Refused(403, "csrf", f"CSRF verification failed: {why}")
+
+    async def _scope(self, request: HttpRequest) -> str:
+        scope = await self.scope_of(request)
+        if scope is None:
+            raise PermissionDenied("These are nobody's runs.")
+        return scope_key(scope)
+
+
+def _stream(content: AsyncIterable[str]) -> HttpResponseBase:
+    response = StreamingHttpResponse(content, content_type=EVENT_STREAM)
+    response.headers["Cache-Control"] = "no-cache, no-transform"
+    response.headers["X-Accel-Buffering"] = "no"  # or nginx holds frames back
+    return response
+
+
+async def _let_go_of_connections() -> None:
+    """Those of the request's thread: a stream may last longer than a connection should."""
+    await sync_to_async(close_old_connections)()
+
+
+def _shown(record: RunRecord) -> dict[str, Any]:
+    hidden = ("scope", "digest")
+    return {name: value for name, value in record.to_dict().items() if name not in hidden}
+
+
+def _readable(thread_id: str, run_id: str | None) -> None:
+    try:
+        identifier("The thread", thread_id)
+        if run_id is not None:
+            identifier("The run", run_id)
+    except ConfigurationError as error:
+        raise Refused(400, "malformed", str(error)) from error
+
+
+def _not_found() -> Refused:
+    return Refused(404, "not_found", "There is no such run.")
+
+
+def _refuse_without_asgi(request: HttpRequest) -> None:
+    """A WSGI server ends the event loop with the view: nothing would run the agent."""
+    if not isinstance(request, ASGIRequest):
+        raise ImproperlyConfigured(
+            "An AG-UI stream needs an ASGI server, such as uvicorn or daphne; this request came "
+            "through WSGI. Serve the project's asgi.py."
+        )

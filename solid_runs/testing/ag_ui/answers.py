@@ -1,0 +1,508 @@
+"""One answer: the first one wins, one run holds it, and it is acted on at most once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from solid_runs.ag_ui.exceptions import ConfigurationError, ResumeRejectedError
+from solid_runs.ag_ui.interrupts import AnswerState, Decision
+from solid_runs.testing.ag_ui.base import CANCEL, NO, SCOPE, THREAD, YES, StoreTests, question
+from solid_runs.testing.ag_ui.capabilities import needs
+
+EQUAL: Final[list[tuple[Any, Any]]] = [
+    ({"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}),
+    ({"amount": 1}, {"amount": 1.0}),
+    ([{"a": 1, "b": 2}], [{"b": 2, "a": 1}]),
+    ("\u00e9", "é"),
+]
+DIFFERENT: Final[list[tuple[Any, Any]]] = [
+    ([1, 2], [2, 1]),
+    (1, "1"),
+    (1, True),
+    (0, False),
+    (None, False),
+    (None, {}),
+    ({"a": None}, {}),
+    ("a", "a "),
+    ("\u00e9", "e\u0301"),
+    (0.1, 0.1000000000000001),
+]
+
+
+def resolved(payload: Any) -> dict[str, Any]:
+    return {"status": "resolved", "payload": payload}
+
+
+class Redeeming(StoreTests):
+    def test_the_first_answer_is_recorded(self) -> None:
+        self.asked()
+        self.clock.forward(minutes=5)
+        redeemed = self.redeem(resolved({"rows": [1, None]}) | {"metadata": {"tab": 1}}, by="ann")
+        self.assertEqual((redeemed.recorded, redeemed.holds), (True, False))
+        stored = self.the_interrupt()
+        self.assertEqual(stored.to_storage(), redeemed.interrupt.to_storage())
+        decision = Decision(status="resolved", payload={"rows": [1, None]}, metadata={"tab": 1})
+        self.assertEqual(stored.decision, decision)
+        self.assertEqual((stored.decided_at, stored.decided_by), (self.clock(), "ann"))
+        self.assertEqual(stored.state, AnswerState.FREE)
+
+    def test_an_answer_is_taken_as_a_decision_too(self) -> None:
+        self.asked("i1", "i2")
+        self.redeem(Decision(status="resolved", payload=1), "i1")
+        self.redeem(Decision(status="cancelled"), "i2")
+        self.assertEqual(self.the_interrupt("i1").decision, Decision(status="resolved", payload=1))
+        self.assertEqual(self.the_interrupt("i2").decision, Decision(status="cancelled"))
+
+    def test_an_answer_leaves_the_status_and_the_other_questions(self) -> None:
+        self.asked("i1", "i2", "i3")
+        self.redeem(interrupt_id="i2")
+        record = self.find()
+        self.assertEqual(record.status, "interrupted")
+        self.assertEqual([one.id for one in record.pending_interrupts], ["i1", "i3"])
+        self.assertIs(record.awaiting_approval, True)
+
+    def test_the_time_of_an_answer_is_the_given_one(self) -> None:
+        self.asked()
+        self.redeem(now=self.at(seconds=7))
+        self.assertEqual(self.the_interrupt().decided_at, self.at(seconds=7))
+
+    def test_the_same_answer_again_is_a_replay_and_changes_nothing(self) -> None:
+        self.asked()
+        first = self.redeem(by="ann").interrupt
+        self.clock.forward(minutes=5)
+        with self.unchanged("r1"):
+            again = self.redeem(by="bob")
+        self.assertEqual((again.recorded, again.holds), (False, False))
+        self.assertEqual(again.interrupt.to_storage(), first.to_storage())
+
+    def test_another_answer_is_refused_and_changes_nothing(self) -> None:
+        self.asked()
+        self.redeem(YES)
+        for other in (NO, CANCEL, {"status": "resolved"}):
+            with self.subTest(other=other), self.unchanged("r1"):
+                with self.rejected("i1", code="interrupt_answered"):
+                    self.redeem(other)
+                with self.rejected("i1", code="interrupt_answered"):
+                    self.redeem(other, run_id="r2")
+
+    def test_an_unknown_interrupt_is_refused(self) -> None:
+        self.asked()
+        for run_id in (None, "r2"):
+            with self.unchanged("r1", "r2"), self.rejected("i9", code="resume_rejected"):
+                self.redeem(interrupt_id="i9", run_id=run_id)
+
+    def test_equal_answers_agree_however_they_are_written(self) -> None:
+        for number, (one, other) in enumerate(EQUAL):
+            with self.subTest(one=one, other=other):
+                thread_id = f"t{number}"
+                self.asked(thread_id=thread_id)
+                for payload, recorded in ((one, True), (other, False), (one, False)):
+                    redeemed = self.store.redeem_interrupt(
+                        SCOPE, thread_id, "i1", resolved(payload)
+                    )
+                    self.assertIs(redeemed.recorded, recorded)
+
+    def test_an_absent_payload_is_a_null_one_and_metadata_is_not_compared(self) -> None:
+        self.asked()
+        self.redeem({"status": "resolved", "payload": None, "metadata": {"tab": 1}})
+        self.assertIs(self.redeem({"status": "resolved"}).recorded, False)
+        self.assertIs(self.redeem({"status": "resolved", "metadata": {"tab": 2}}).recorded, False)
+
+    def test_different_answers_disagree_however_alike_they_look(self) -> None:
+        for number, (one, other) in enumerate(DIFFERENT):
+            with self.subTest(one=one, other=other):
+                thread_id = f"t{number}"
+                self.asked(thread_id=thread_id)
+                self.store.redeem_interrupt(SCOPE, thread_id, "i1", resolved(one))
+                with self.rejected("i1"):
+                    self.store.redeem_interrupt(SCOPE, thread_id, "i1", resolved(other))
+
+    def test_what_is_no_answer_is_refused(self) -> None:
+        self.asked()
+        for answer in ({"status": "maybe"}, {"status": None}, {"payload": 1}, {}):
+            with (
+                self.subTest(answer=answer),
+                self.unchanged("r1"),
+                self.assertRaises(ConfigurationError),
+            ):
+                self.redeem(answer)
+
+    def test_a_stale_question_can_be_redeemed(self) -> None:
+        self.asked("i1")
+        self.asked("i2", run_id="r2")
+        self.assertIs(self.redeem(interrupt_id="i1").recorded, True)
+
+
+class Expiring(StoreTests):
+    def test_an_answer_is_refused_from_the_deadline_on(self) -> None:
+        deadline = self.at(minutes=5)
+        self.asked(question(expires_at=deadline))
+        for late in (timedelta(0), timedelta(microseconds=1), timedelta(days=400)):
+            for run_id in (None, "r2"):
+                with self.unchanged("r1"), self.rejected("i1", code="interrupt_expired"):
+                    self.redeem(now=deadline + late, run_id=run_id)
+        self.assert_state("open")
+
+    def test_an_answer_is_taken_right_before_the_deadline(self) -> None:
+        deadline = self.at(minutes=5)
+        self.asked(question(expires_at=deadline))
+        self.assertIs(self.redeem(now=deadline - timedelta(microseconds=1)).recorded, True)
+
+    def test_the_deadline_is_judged_by_the_clock_of_the_store(self) -> None:
+        self.asked(question(expires_at=self.at(minutes=5)))
+        self.clock.forward(minutes=5)
+        with self.rejected("i1", code="interrupt_expired"):
+            self.redeem()
+
+    def test_a_question_without_a_deadline_never_expires(self) -> None:
+        self.asked()
+        self.clock.forward(days=4000)
+        self.assertIs(self.redeem().recorded, True)
+
+    def test_a_replay_after_the_deadline_is_a_replay(self) -> None:
+        self.asked(question(expires_at=self.at(minutes=5)))
+        self.redeem()
+        self.clock.forward(minutes=9)
+        self.assertEqual(self.redeem()[1:], (False, False))
+        self.assertEqual(self.redeem(run_id="r2")[1:], (False, True))
+
+    def test_another_answer_after_the_deadline_disagrees_and_is_not_late(self) -> None:
+        self.asked(question(expires_at=self.at(minutes=5)))
+        self.redeem(YES)
+        self.clock.forward(minutes=9)
+        with self.rejected("i1", code="interrupt_answered"):
+            self.redeem(NO)
+
+
+class Holding(StoreTests):
+    def test_the_first_answer_of_a_run_is_recorded_and_held(self) -> None:
+        self.asked()
+        self.reserved("r2")
+        self.clock.forward(minutes=5)
+        redeemed = self.redeem(run_id="r2", by="ann")
+        self.assertEqual((redeemed.recorded, redeemed.holds), (True, True))
+        stored = self.the_interrupt()
+        self.assertEqual(stored.to_storage(), redeemed.interrupt.to_storage())
+        self.assertEqual(stored.state, AnswerState.HELD)
+        self.assertEqual((stored.redeemed_by, stored.redeemed_at), ("r2", self.clock()))
+        self.assertIsNone(stored.settled_at)
+
+    def test_a_repeat_by_the_run_that_holds_it_holds_it_until_it_is_settled(self) -> None:
+        self.asked()
+        self.answer_for("r2")
+        self.clock.forward(minutes=5)
+        with self.unchanged("r1"):
+            self.assertEqual(self.redeem(run_id="r2")[1:], (False, True))
+        self.settle()
+        with self.unchanged("r1"):
+            self.assertEqual(self.redeem(run_id="r2")[1:], (False, False))
+
+    def test_an_equal_answer_of_another_run_is_refused_while_one_holds_it_and_after(self) -> None:
+        self.asked()
+        self.answer_for("r2")
+        self.reserved("r3")
+        with self.unchanged("r1"), self.rejected("i1", code="interrupt_answered"):
+            self.redeem(run_id="r3")
+        self.settle("r2")
+        with self.unchanged("r1"), self.rejected("i1", code="interrupt_answered"):
+            self.redeem(run_id="r3")
+
+    def test_an_equal_answer_without_a_run_is_a_replay_while_one_holds_it_and_after(self) -> None:
+        self.asked()
+        self.answer_for("r2")
+        self.assertEqual(self.redeem()[1:], (False, False))
+        self.settle()
+        self.assertEqual(self.redeem()[1:], (False, False))
+        self.assert_state("settled")
+
+    def test_a_run_takes_a_free_answer_with_an_equal_one(self) -> None:
+        self.asked()
+        first = self.redeem(by="ann").interrupt
+        self.reserved("r2")
+        self.clock.forward(minutes=5)
+        taken = self.redeem(run_id="r2", by="bob")
+        self.assertEqual((taken.recorded, taken.holds), (False, True))
+        self.assertEqual((taken.interrupt.decided_at, taken.interrupt.decided_by),
+                         (first.decided_at, "ann"))
+        self.assertEqual((taken.interrupt.redeemed_by, taken.interrupt.redeemed_at),
+                         ("r2", self.clock()))
+        self.assert_state("held")
+
+    def test_a_run_does_not_take_a_free_answer_with_another(self) -> None:
+        self.asked()
+        self.redeem(YES)
+        for other in (NO, CANCEL):
+            with self.unchanged("r1"), self.rejected("i1", code="interrupt_answered"):
+                self.redeem(other, run_id="r2")
+
+    def test_runs_that_differ_by_case_or_spaces_are_two_holders(self) -> None:
+        self.asked()
+        self.answer_for("run_a")
+        for other in ("run_A", "run_a ", "run_ä"):
+            with self.subTest(other=other):
+                with self.rejected("i1"):
+                    self.redeem(run_id=other)
+                self.assertIs(self.settle(other), False)
+                self.assertEqual(self.store.release(SCOPE, THREAD, other), 0)
+        self.assertIs(self.settle("run_a"), True)
+
+
+class Settling(StoreTests):
+    def test_an_answer_is_settled_once(self) -> None:
+        self.asked()
+        self.answer_for("r2")
+        self.clock.forward(minutes=5)
+        self.assertIs(self.settle(), True)
+        self.assertEqual(self.the_interrupt().settled_at, self.clock())
+        self.clock.forward(minutes=5)
+        with self.unchanged("r1"):
+            self.assertIs(self.settle(), False)
+
+    def test_settling_keeps_the_answer_and_who_held_it(self) -> None:
+        self.asked()
+        self.answer_for("r2")
+        held = self.the_interrupt()
+        self.settle()
+        settled = self.the_interrupt()
+        self.assertEqual(replace(settled, settled_at=None), held)
+        self.assertEqual(self.find("r1").status, "interrupted")
+
+    def test_only_what_a_run_holds_is_settled_by_it(self) -> None:
+        self.asked("i1", "i2", "i3")
+        self.redeem(interrupt_id="i1")
+        self.answer_for("r2", "i2")
+        with self.unchanged("r1"):
+            self.assertIs(self.settle("r2", "i1"), False, "free")
+            self.assertIs(self.settle("r3", "i2"), False, "another run holds it")
+            self.assertIs(self.settle("r2", "i3"), False, "open")
+            self.assertIs(self.settle("r2", "i9"), False, "unknown")
+            self.assertIs(self.store.settle(SCOPE, "t2", "i2", "r2"), False, "another thread")
+            self.assertIs(self.store.settle("globex", THREAD, "i2", "r2"), False, "another scope")
+
+    def test_two_answers_of_one_run_are_settled_one_by_one(self) -> None:
+        self.asked("i1", "i2")
+        for interrupt_id in ("i1", "i2"):
+            self.answer_for("r2", interrupt_id)
+        self.assertIs(self.settle("r2", "i2"), True)
+        self.assert_state("held", "i1")
+        self.assertIs(self.settle("r2", "i1"), True)
+
+    def test_what_was_released_is_not_settled_by_the_run_that_held_it(self) -> None:
+        self.asked()
+        self.answer_for("r2")
+        self.store.release(SCOPE, THREAD, "r2")
+        self.assertIs(self.settle("r2"), False)
+        self.answer_for("r3")
+        self.assertIs(self.settle("r2"), False)
+        self.assertIs(self.settle("r3"), True)
+
+    def test_a_question_asked_again_under_its_id_is_settled_on_its_own(self) -> None:
+        self.asked(run_id="r1")
+        self.started("r2")
+        self.redeem(run_id="r2")
+        self.assertIs(self.settle("r2"), True)
+        self.saved(self.find("r2").interrupted([question()], self.clock()))
+        self.assertEqual(self.resume("r3", i1=NO)["i1"][1:], (True, True))
+        self.assertIs(self.settle("r2"), False)
+        self.assertIs(self.settle("r3"), True)
+        self.assertIs(self.settle("r3"), False)
+        first, second = self.the_interrupt(run_id="r1"), self.the_interrupt(run_id="r2")
+        self.assertEqual((first.redeemed_by, second.redeemed_by), ("r2", "r3"))
+
+
+class Releasing(StoreTests):
+    def test_a_release_frees_what_a_run_holds(self) -> None:
+        self.asked("i1", "i2", "i3")
+        for interrupt_id in ("i1", "i2", "i3"):
+            self.answer_for("r2", interrupt_id)
+        self.settle("r2", "i2")
+        held = self.the_interrupt("i1")
+        self.assertEqual(self.store.release(SCOPE, THREAD, "r2"), 2)
+        self.assertEqual(
+            self.the_interrupt("i1"), replace(held, redeemed_by=None, redeemed_at=None)
+        )
+        self.assert_state("free", "i3")
+        self.assert_state("settled", "i2")
+        self.assertEqual(self.store.release(SCOPE, THREAD, "r2"), 0)
+
+    def test_a_release_leaves_what_others_hold(self) -> None:
+        self.asked("i1", "i2", "i3")
+        self.answer_for("r2", "i1")
+        self.redeem(interrupt_id="i2")
+        with self.unchanged("r1"):
+            self.assertEqual(self.store.release(SCOPE, THREAD, "r3"), 0)
+            self.assertEqual(self.store.release(SCOPE, "t2", "r2"), 0)
+
+    def test_a_release_frees_what_a_run_holds_of_older_runs(self) -> None:
+        self.asked("i1", run_id="r1")
+        self.answer_for("r3", "i1")
+        self.asked("i2", run_id="r2")
+        self.answer_for("r3", "i2")
+        self.assertEqual(self.store.release(SCOPE, THREAD, "r3"), 2)
+        self.assert_state("free", "i1")
+        self.assert_state("free", "i2")
+
+    def test_the_next_run_takes_what_was_released_and_acts_on_it(self) -> None:
+        self.asked()
+        self.answer_for("r2")
+        self.store.release(SCOPE, THREAD, "r2")
+        self.reserved("r3")
+        self.assertEqual(self.redeem(run_id="r3")[1:], (False, True))
+        self.assertIs(self.settle("r3"), True)
+
+
+class Abandoning(StoreTests):
+    def test_open_and_free_answers_are_settled_as_cancelled(self) -> None:
+        self.asked("i1", "i2")
+        self.redeem(YES, "i2", by="ann")
+        self.clock.forward(minutes=5)
+        self.assertEqual(self.store.abandon(SCOPE, THREAD, self.clock(), "bob"), 2)
+        for interrupt_id in ("i1", "i2"):
+            stored = self.the_interrupt(interrupt_id)
+            self.assertEqual(stored.state, AnswerState.SETTLED)
+            self.assertEqual(stored.decision, Decision(status="cancelled"))
+            self.assertEqual((stored.decided_at, stored.settled_at), (self.clock(),) * 2)
+            self.assertEqual((stored.decided_by, stored.redeemed_by), ("bob", None))
+        self.assertEqual(self.find().status, "interrupted")
+
+    def test_expired_questions_are_abandoned_too(self) -> None:
+        self.asked(question(expires_at=self.at(minutes=1)))
+        self.clock.forward(minutes=5)
+        self.assertEqual(self.store.abandon(SCOPE, THREAD), 1)
+        self.assert_state("settled")
+
+    def test_what_is_held_or_was_acted_on_stays(self) -> None:
+        self.asked("i1", "i2")
+        self.answer_for("r2", "i1")
+        self.answer_for("r2", "i2")
+        self.settle("r2", "i2")
+        with self.unchanged("r1"):
+            self.assertEqual(self.store.abandon(SCOPE, THREAD), 0)
+        self.assertIs(self.settle("r2", "i1"), True)
+
+    def test_questions_of_older_runs_are_abandoned_too(self) -> None:
+        self.asked("i1", run_id="r1")
+        self.asked("i2", run_id="r2")
+        self.assertEqual(self.store.abandon(SCOPE, THREAD), 2)
+        self.assert_state("settled", "i1")
+        self.assert_state("settled", "i2")
+
+    def test_questions_of_other_threads_stay(self) -> None:
+        self.asked(thread_id="t2")
+        self.asked()
+        self.store.abandon(SCOPE, THREAD)
+        self.assertTrue(self.store.find_interrupt(SCOPE, "t2", "i1").pending)
+
+    def test_nothing_is_abandoned_twice(self) -> None:
+        self.asked()
+        self.store.abandon(SCOPE, THREAD)
+        self.clock.forward(minutes=5)
+        with self.unchanged("r1"):
+            self.assertEqual(self.store.abandon(SCOPE, THREAD), 0)
+
+    def test_an_approval_that_was_withdrawn_cannot_be_acted_on(self) -> None:
+        self.asked()
+        self.answer_for("r2")
+        self.end("r2")
+        self.store.abandon(SCOPE, THREAD)
+        self.reserved("r3")
+        for answer in (YES, CANCEL):
+            with self.rejected("i1", code="interrupt_answered"):
+                self.redeem(answer, run_id="r3")
+        self.assertIs(self.settle("r2"), False)
+
+
+@needs("answer")
+class Inbox(StoreTests):
+    """Answers that a person gives outside of a run."""
+
+    def answer(self, interrupt_id: str = "i1", answer: Any = YES, **options: Any) -> Any:
+        return self.store.answer(SCOPE, THREAD, interrupt_id, answer, by="ann", **options)
+
+    def test_an_answer_of_the_inbox_is_free_for_the_next_run(self) -> None:
+        self.asked()
+        answered = self.answer()
+        self.assertEqual((answered.recorded, answered.holds), (True, False))
+        stored = self.the_interrupt()
+        self.assertEqual((stored.state, stored.decided_by), (AnswerState.FREE, "ann"))
+        self.assertEqual(self.resume("r2", i1=YES)["i1"][1:], (False, True))
+        self.assertIs(self.settle("r2"), True)
+
+    def test_the_same_answer_again_is_a_replay(self) -> None:
+        self.asked()
+        self.answer()
+        with self.unchanged("r1"):
+            self.assertIs(self.answer().recorded, False)
+
+    def test_somebody_who_was_slower_and_disagrees_is_told_so(self) -> None:
+        self.asked()
+        self.answer()
+        with self.unchanged("r1"), self.rejected("i1", code="interrupt_answered"):
+            self.answer(answer=NO)
+
+    def test_an_expired_question_is_refused(self) -> None:
+        self.asked(question(expires_at=self.at(minutes=1)))
+        self.clock.forward(minutes=1)
+        with self.unchanged("r1"), self.rejected("i1", code="interrupt_expired"):
+            self.answer()
+
+    def test_a_stale_or_unknown_question_is_refused(self) -> None:
+        self.asked("i1", run_id="r1")
+        self.asked("i2", run_id="r2")
+        for interrupt_id in ("i1", "i9"):
+            with self.unchanged("r1", "r2"), self.rejected(interrupt_id, code="resume_rejected"):
+                self.answer(interrupt_id)
+
+
+@needs("release_settled")
+class ReleasingSettled(StoreTests):
+    """A person knows that a tool did not run."""
+
+    def acted_on(self) -> None:
+        """r2 acted on what r1 asked."""
+        self.asked()
+        self.started("r2")
+        self.redeem(run_id="r2")
+        self.settle("r2")
+
+    def free(self, interrupt_id: str = "i1", run_id: str = "r1") -> Any:
+        return self.store.release_settled(SCOPE, THREAD, run_id, interrupt_id, by="ann")
+
+    def test_an_answer_that_a_dead_run_acted_on_can_be_taken_again(self) -> None:
+        self.acted_on()
+        self.end("r2")
+        freed = self.free()
+        self.assertEqual(freed.to_storage(), self.the_interrupt().to_storage())
+        self.assertEqual(freed.state, AnswerState.FREE)
+        self.assertEqual(self.resume("r3", i1=YES)["i1"][1:], (False, True))
+        self.assertIs(self.settle("r2"), False)
+        self.assertIs(self.settle("r3"), True)
+
+    def test_an_answer_that_a_living_run_acted_on_stays(self) -> None:
+        self.acted_on()
+        with self.unchanged("r1"), self.rejected("i1"):
+            self.free()
+
+    def test_an_answer_that_nobody_acted_on_stays(self) -> None:
+        self.acted_on()
+        self.end("r2")
+        self.asked("i2", "i3", run_id="r3")
+        self.redeem(YES, "i3")
+        for interrupt_id in ("i2", "i3", "i9"):
+            with self.unchanged("r3"), self.rejected(interrupt_id):
+                self.free(interrupt_id, "r3")
+
+    def test_a_question_that_was_abandoned_stays(self) -> None:
+        self.acted_on()
+        self.end("r2")
+        self.asked("i2", run_id="r3")
+        self.store.abandon(SCOPE, THREAD)
+        with self.unchanged("r3"), self.rejected("i2"):
+            self.free("i2", "r3")
+
+    def test_an_unknown_run_is_refused(self) -> None:
+        self.acted_on()
+        with self.assertRaises(ResumeRejectedError):
+            self.free(run_id="r9")
