@@ -14,8 +14,9 @@ ARGS ?=
 
 RUN = "$(VENV)/bin/python"
 READY = "$(PYTHON)" scripts/environment.py "$(VENV)" --django "$(DJANGO)"
+DEMO_NEEDS = --extra rest --extra ag-ui --group demo
 
-.PHONY: help demo demo-live demo-reset test lint bench clean python
+.PHONY: help demo demo-live demo-reset test test-npm lint bench clean python
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +24,7 @@ help:
 	@echo "make demo-live   beside it, in another terminal: runs worked through in real time"
 	@echo "make demo-reset  throw the demo's database away"
 	@echo "make test        run the tests (DB=postgresql, DJANGO='~=5.2.0', ARGS='-k append')"
+	@echo "make test-npm    the npm client of AG-UI against the demo; needs Node 20 (ARGS=--test-reporter=spec)"
 	@echo "make lint        ruff, mypy and import-linter"
 	@echo "make bench       what a write costs, beside other projects (DB=sqlite, ARGS=--quick)"
 	@echo "make clean       remove what the above made"
@@ -36,32 +38,36 @@ python:
 demo: export SOLID_RUNS_DEMO_DIR = $(abspath $(DEMO_DIR))
 demo: python
 	@"$(PYTHON)" scripts/free_port.py "$(PORT)"
-	@$(READY) --extra rest
+	@$(READY) $(DEMO_NEEDS)
 	@$(RUN) example_project/manage.py build_demo
 	@$(RUN) example_project/manage.py serve_demo "$(PORT)"
 
 demo-live: export SOLID_RUNS_DEMO_DIR = $(abspath $(DEMO_DIR))
 demo-live: python
-	@$(READY) --extra rest
+	@$(READY) $(DEMO_NEEDS)
 	@$(RUN) example_project/manage.py simulate_runs --live
 
 demo-reset:
 	rm -rf "$(DEMO_DIR)"
 
 test: python
-	@$(READY) --extra rest --group test
+	@$(READY) --extra rest --extra ag-ui --group test
 	@$(RUN) scripts/run_tests.py --databases "$(DB)" -- $(ARGS)
 
+test-npm: python
+	@$(READY) $(DEMO_NEEDS)
+	@$(RUN) scripts/check_npm_client.py $(ARGS)
+
 lint: python
-	@$(READY) --extra rest --group lint
+	@$(READY) --extra rest --extra ag-ui --group lint
 	"$(VENV)/bin/ruff" check .
 	"$(VENV)/bin/ruff" format --check .
 	"$(VENV)/bin/mypy"
 	"$(VENV)/bin/lint-imports"
 
 bench: python
-	@$(READY) --extra rest --group bench
+	@$(READY) --extra rest --extra ag-ui --group bench
 	@$(RUN) -m benchmarks --databases "$(DB)" $(ARGS)
 
 clean: demo-reset
-	rm -rf "$(VENV)"
+	rm -rf "$(VENV)" tests/npm/node_modules

@@ -17,10 +17,14 @@ install_packages() {
     echo "All packages are there."
     return
   fi
-  echo "Installing ${missing[*]}"
+  install_from_debian "${missing[@]}"
+}
+
+install_from_debian() {
+  echo "Installing $*"
   export DEBIAN_FRONTEND=noninteractive
   apt-get update --quiet=2
-  apt-get install --yes --quiet=2 --no-install-recommends "${missing[@]}" >/dev/null
+  apt-get install --yes --quiet=2 --no-install-recommends "$@" >/dev/null
 }
 
 # wait_for SECONDS COMMAND…: until the command succeeds.
@@ -137,4 +141,27 @@ find_python() {
   )
   echo "No Python $1 was found, on the PATH or under $folder/versions." >&2
   return 1
+}
+
+# major_version 20.20.2-1: its first number; 0 for what has none.
+major_version() {
+  local found
+  found=$(sed --regexp-extended 's/^v?([0-9]+:)?([0-9]+)\..*/\2/' <<<"$1")
+  [[ $found =~ ^[0-9]+$ ]] && echo "$found" || echo 0
+}
+
+# need_node 20: is there with npm, or comes from Debian where that has one so new.
+need_node() {
+  local oldest=$1 offered
+  if (($(major_version "$(node --version 2>/dev/null)") < oldest)); then
+    offered=$(apt-cache policy nodejs 2>/dev/null | sed --quiet 's/^ *Candidate: //p')
+    if (($(major_version "$offered") < oldest)); then
+      echo "Node $oldest or later is needed on the PATH, with npm; Debian here offers ${offered:-none}." >&2
+      return 1
+    fi
+    install_from_debian nodejs
+  fi
+  if ! command -v npm >/dev/null; then
+    install_from_debian npm
+  fi
 }

@@ -55,6 +55,14 @@ def one_run_beside_eight(parts: Parts) -> Figures:
     return ratios(log[ONE]["rate"], log[EACH]["rate"])
 
 
+def ag_ui(figures: str, method: str) -> Callable[[Parts], Figures]:
+    return lambda parts: parts["ag_ui"][figures][method]
+
+
+def ag_ui_statements(method: str) -> Callable[[Parts], Figures]:
+    return lambda parts: [parts["ag_ui"]["statements"][method]]
+
+
 BARS = (
     Bar(
         "table log, an append at 10,000 entries / at 0",
@@ -122,5 +130,23 @@ BARS = (
         "table log, memory of appending and following 10,000 entries, in MB",
         on(30, EVERYWHERE),
         lambda parts: [parts["memory"]["MB"]],
+    ),
+    Bar("AG-UI store, a reserve, in floors", on(4), ag_ui("floors", "reserve")),
+    *(
+        Bar(f"AG-UI store, a {method}, statements", on(most, EVERYWHERE), ag_ui_statements(method))
+        for method, most in {"reserve": 3, "redeem": 4, "settle": 1}.items()
+    ),
+    *(
+        Bar(
+            f"AG-UI store, {method} among 1,000,000 runs / 1,000",
+            on(1.5),
+            ag_ui("many / few", method),
+        )
+        for method in ("reserve", "latest_run")
+    ),
+    Bar(
+        "AG-UI endpoint, rows written a heartbeat in a stream of 2,000 frames",
+        on(1, EVERYWHERE),
+        ag_ui("stream", "updates a heartbeat"),
     ),
 )

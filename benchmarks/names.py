@@ -12,6 +12,10 @@ ONE, EACH = "one run", "a run each"
 PLAIN = "create, start, finish"
 OURS = "django-solid-runs"
 
+WITH, WITHOUT = "database store", "memory store"
+HEARTBEAT = 0.05
+"""Seconds; so short that a stream of 2,000 frames has some."""
+
 
 def column(kind: str) -> str:
     return f"{COLUMN}, {kind}"

@@ -27,6 +27,10 @@ class Plan:
     tails: int
     followed: int
     """The entries of the run whose memory is watched."""
+    stored_runs: tuple[int, int]
+    """The AG-UI runs in a small and in a large table."""
+    frames: int
+    """Of a stream."""
 
     def column_appends_at(self, length: int) -> int:
         return self.column_appends[self.lengths.index(length)]
@@ -44,6 +48,8 @@ FULL = Plan(
     runs=40,
     tails=40,
     followed=10_000,
+    stored_runs=(1_000, 1_000_000),
+    frames=2_000,
 )
 QUICK = Plan(
     repeats=2,
@@ -57,4 +63,6 @@ QUICK = Plan(
     runs=3,
     tails=5,
     followed=500,
+    stored_runs=(1_000, 20_000),
+    frames=2_000,
 )

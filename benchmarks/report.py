@@ -12,7 +12,7 @@ from typing import NamedTuple
 import django
 
 from benchmarks.bars import BARS, Bar, Parts
-from benchmarks.names import EACH, ONE, OURS
+from benchmarks.names import EACH, HEARTBEAT, ONE, OURS, WITH, WITHOUT
 from benchmarks.plans import FULL, PER_FLUSH, QUICK, TAIL, WRITERS
 from benchmarks.turns import Figures
 from scripts.databases import LABELS, Database
@@ -45,6 +45,7 @@ def report(
         *peers([each for each in measured if each.has("peers")]),
         *tails([each for each in measured if each.has("tails")]),
         *memory([each for each in measured if each.has("memory")]),
+        *ag_ui([each for each in measured if each.has("ag_ui")]),
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -189,6 +190,47 @@ def memory(measured: Sequence[Measured]) -> Iterator[str]:
     )
     rows = [[each.label, f"{each.parts['memory']['MB']:.1f}"] for each in measured]
     yield table(["", "MB"], rows)
+
+
+def ag_ui(measured: Sequence[Measured]) -> Iterator[str]:
+    if not measured:
+        return
+    few, many = measured[0].parts["ag_ui"]["runs"]
+    yield "## The store of AG-UI runs"
+    yield (
+        f"In floors, in a table of {few:,} runs, with the statements, BEGIN and COMMIT apart,"
+        f" behind them; and in one of {many:,} / of {few:,}."
+    )
+    rows = []
+    for method in measured[0].parts["ag_ui"]["floors"]:
+        parts = [each.parts["ag_ui"] for each in measured]
+        cells = [f"{shown(one['floors'][method])}; {one['statements'][method]}" for one in parts]
+        rows.append([method, *cells])
+    for method in measured[0].parts["ag_ui"]["many / few"]:
+        cells = [shown(each.parts["ag_ui"]["many / few"][method]) for each in measured]
+        rows.append([f"{method}, {many:,} / {few:,}", *cells])
+    yield table(["", *(each.label for each in measured)], rows)
+    yield from streams([each for each in measured if each.parts["ag_ui"]["stream"]])
+
+
+def streams(measured: Sequence[Measured]) -> Iterator[str]:
+    if not measured:
+        return
+    found = {each.label: each.parts["ag_ui"]["stream"] for each in measured}
+    frames = next(iter(found.values()))["frames"]
+    yield (
+        f"A run that streams {frames:,} frames through the endpoint, by the store behind it, with"
+        f" a sign of life each {HEARTBEAT} s, which are the writes beside its start and end."
+    )
+    headings = ["", *(f"{store}, frames a second" for store in (WITH, WITHOUT)), "ratio", "writes"]
+    rows = [
+        [
+            *(label, rate(stream["rate"][WITH]), rate(stream["rate"][WITHOUT])),
+            *(shown(stream["kept"]), shown(stream["updates"])),
+        ]
+        for label, stream in found.items()
+    ]
+    yield table(headings, rows)
 
 
 def shown(figures: Figures) -> str:

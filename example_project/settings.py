@@ -25,6 +25,7 @@ INSTALLED_APPS = [
     "django_filters",
     "drf_spectacular",
     "solid_runs",
+    "solid_runs.ag_ui",
     "example_project.agents",
 ]
 
@@ -72,7 +73,18 @@ LANGUAGE_CODE = "en"
 USE_TZ = True
 TIME_ZONE = "UTC"
 
-REST_FRAMEWORK = {"DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema"}
+LOGIN_URL = "admin:login"
+DEMO_TOKENS = {"demo-token": "demo"}
+"""Bearer tokens of programs, and whose they are: the endpoint and the API take them."""
+
+REST_FRAMEWORK = {
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "rest_framework.authentication.SessionAuthentication",
+        "rest_framework.authentication.BasicAuthentication",
+        "example_project.agents.tokens.TokenAuthentication",
+    ],
+}
 SPECTACULAR_SETTINGS = {"TITLE": "Agent runs", "VERSION": "1", "SERVE_INCLUDE_SCHEMA": False}
 
 SOLID_RUNS = {

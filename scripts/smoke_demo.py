@@ -34,7 +34,7 @@ def main() -> None:
             print(f"make demo with {round_name}, on port {port}", flush=True)
             with_server(folder, port)
         check_taken_port(folder)
-    print("The demo serves its admin and its API, twice; a taken port is said.")
+    print("The demo serves its admin, its API and its agent, twice; a taken port is said.")
 
 
 def with_server(folder: str, port: int) -> None:
@@ -105,19 +105,70 @@ def look(root: str, said: str) -> None:
         fetch(browser, root + row.group(1))
     assert "/static/" in page
     fetch(browser, root + re.findall(r'href="(/static/admin/[^"]+\.css)"', page)[0])
+    inbox, assistant = f"{root}/admin/solid_runs_ag_ui/runinterrupt/", f"{root}/assistant/"
+    for address, holds in [
+        (inbox, "Refund 129.00 EUR to order 1042?"),
+        (assistant, "count to 100"),
+    ]:
+        assert address in said, f"{address} was not printed"
+        assert holds in fetch(browser, address), f"{address} does not show {holds!r}"
+    fetch(browser, f"{root}/static/solid_runs_ag_ui/admin.css")
+    talk(root, said)
 
     credentials = base64.b64encode(f"{name}:{password}".encode()).decode()
     program = urllib.request.build_opener()
     program.addheaders = [("Authorization", f"Basic {credentials}")]
-    lists = re.findall(rf"{re.escape(root)}/api/\S+-runs/", said)
+    lists = re.findall(rf"{re.escape(root)}/api/(?!reserved)\S+-runs/", said)
     assert len(lists) == len(TABLES), f"the API's addresses were not printed: {lists}"
     for address in lists:
         runs = json.loads(fetch(program, address))["results"]
         assert runs, f"{address} lists no run"
         fetch(program, f"{address}{runs[0]['id']}/")
         fetch(program, f"{address}{runs[0]['id']}/events/")
+    for name in ("interrupts", "reserved-runs"):
+        assert f"{root}/api/{name}/" in said, f"the address of {name} was not printed"
+        assert json.loads(fetch(program, f"{root}/api/{name}/"))["results"], f"there are no {name}"
     assert "openapi" in fetch(program, f"{root}/api/schema/")
     refuses_strangers(lists[0])
+
+
+def talk(root: str, said: str) -> None:
+    """One run of the agent, over HTTP."""
+    found = re.search(r"AG-UI endpoint\s+(\S+)\s+token\s+(\S+),", said)
+    assert found, "the endpoint and its token were not printed"
+    address, token = found.groups()
+    run = {
+        "threadId": f"smoke-{time.time_ns()}",
+        "runId": "1",
+        "state": {},
+        "messages": [{"id": "1", "role": "user", "content": "count to 3"}],
+        "tools": [],
+        "context": [],
+        "forwardedProps": {},
+    }
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+        "Accept": "text/event-stream",
+    }
+    request = urllib.request.Request(address, json.dumps(run).encode(), headers)
+    arrived: list[float] = []
+    events: list[dict[str, object]] = []
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.headers["Content-Type"] == "text/event-stream"
+        for line in answer:
+            if line.startswith(b"data: "):
+                arrived.append(time.monotonic())
+                events.append(json.loads(line.removeprefix(b"data: ")))
+    print(f"  {answer.status} {address}, {len(events)} events", flush=True)
+    text = "".join(
+        str(event["delta"]) for event in events if "messageId" in event and "delta" in event
+    )
+    assert text == "1 2 3 ", text
+    assert events[0]["type"] == "RUN_STARTED"
+    assert events[-1]["type"] == "RUN_FINISHED", events[-1]
+    assert events[-1]["outcome"] == {"type": "success"}, events[-1]
+    assert arrived[-1] - arrived[0] > 0.2, "the events came all at once, so they were held back"
 
 
 def fetch(

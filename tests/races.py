@@ -324,6 +324,9 @@ def main(names: dict[str, str], lines: list[int]) -> None:
     from django.db import connections
 
     django.setup()
+    from tests.ag_ui import racers  # its models want the apps
+
+    TASKS.update(racers.TASKS)
     for alias, name in names.items():
         connections.settings[alias]["NAME"] = name  # from which every thread makes its wrapper
     for line in lines:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import sqlite3
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 TABLES = ["agents_agentrun", "agent_runs", "solid_agent_runs"]
+AG_UI_TABLES = ["solid_runs_ag_ui_reservedrun", "solid_runs_ag_ui_runinterrupt"]
 NAMES = ["pending", "running", "complete", "failed", "cancelled"]
 
 
@@ -56,7 +58,7 @@ def rows(demo_dir: Path, sql: str) -> list[Any]:
 def contents(demo_dir: Path) -> dict[str, list[Any]]:
     return {
         table: rows(demo_dir, f"SELECT * FROM {table} ORDER BY id")
-        for table in [*TABLES, "agents_agent", "agents_document", "auth_user"]
+        for table in [*TABLES, *AG_UI_TABLES, "agents_agent", "agents_document", "auth_user"]
     }
 
 
@@ -91,8 +93,55 @@ def test_an_interrupted_build_goes_on_where_it_stopped(own_demo):
         assert rows(own_demo, f"SELECT count(*) FROM {table} WHERE id > 9") != [(0,)]
         rows(own_demo, f"DELETE FROM {table} WHERE id > 9")
     rows(own_demo, "DELETE FROM agents_document WHERE id = 4")
+    interrupts, runs = AG_UI_TABLES[1], AG_UI_TABLES[0]
+    assert rows(own_demo, f"SELECT count(*) FROM {runs} WHERE thread_id > 'm'") != [(0,)]
+    # With them go the runs of the agent that are beside them, all of which have a key above 9.
+    rows(own_demo, f"DELETE FROM {interrupts}")
+    rows(own_demo, f"DELETE FROM {runs}")
     manage(own_demo, "build_demo")
     assert {table: len(content) for table, content in contents(own_demo).items()} == before
+
+
+def test_the_inbox_has_something_in_every_state(demo_dir):
+    states = """
+        SELECT CASE WHEN settled_at IS NOT NULL THEN 'settled' WHEN decision IS NULL THEN 'open'
+               WHEN redeemed_by IS NULL THEN 'free' ELSE 'held' END,
+               expires_at IS NOT NULL, expires_at < CURRENT_TIMESTAMP
+        FROM solid_runs_ag_ui_runinterrupt
+    """
+    found = set(rows(demo_dir, states))
+    assert {("open", 0, None), ("open", 1, 0), ("open", 1, 1), ("free", 0, None)} <= found
+    assert ("settled", 0, None) in found
+    stale = """
+        SELECT run_id FROM solid_runs_ag_ui_reservedrun WHERE status = 'interrupted'
+        GROUP BY thread_id HAVING count(*) > 1
+    """
+    assert len(rows(demo_dir, stale)) == 1
+    statuses = "SELECT DISTINCT status FROM solid_runs_ag_ui_reservedrun"
+    assert {status for (status,) in rows(demo_dir, statuses)} == {
+        *("started", "succeeded", "interrupted", "cancelled", "failed")
+    }
+
+
+ENDS = {
+    "started": "running",
+    "succeeded": "complete",
+    "interrupted": "complete",
+    "cancelled": "cancelled",
+    "failed": "failed",
+}
+
+
+def test_every_reserved_run_has_one_run_of_the_agent_that_ended_as_it_did(demo_dir):
+    pairs = rows(
+        demo_dir,
+        "SELECT r.run_id, r.status, a.status FROM solid_runs_ag_ui_reservedrun r"
+        " LEFT JOIN agents_agentrun a ON a.trace_id = r.trace_id",
+    )
+    assert len({run for run, _, _ in pairs}) == len(pairs)
+    assert [(run, ENDS[status], ended) for run, status, ended in pairs] == [
+        (run, ended, ended) for run, _, ended in pairs
+    ]
 
 
 def test_the_login_that_is_printed_is_made_true_again(own_demo):
@@ -182,6 +231,8 @@ django.setup()
 from django.test import Client
 from django.urls import reverse
 from example_project.agents.jobs import MODELS
+from example_project.agents.models import AgentRun
+from solid_runs.ag_ui.models import ReservedRun
 
 stranger, program = Client(SERVER_NAME="localhost"), Client(SERVER_NAME="localhost")
 assert program.login(username="demo", password="demo")
@@ -202,6 +253,31 @@ for model in MODELS:
         "row": row.json(),
         "page": page.content.decode(),
     }
+pages = [
+    "/admin/solid_runs_ag_ui/runinterrupt/",
+    "/admin/solid_runs_ag_ui/reservedrun/",
+    "/admin/agents/refund/",
+    "/assistant/",
+    "/api/interrupts/",
+    "/api/reserved-runs/",
+    "/api/refunds/",
+]
+found["ag-ui"] = {
+    page: [program.get(page).status_code, stranger.get(page).status_code] for page in pages
+}
+reserved = ReservedRun.objects.get(run_id="order-980-2")
+beside = AgentRun.objects.get(trace_id=reserved.trace_id)
+here = reverse("admin:solid_runs_ag_ui_reservedrun_change", args=[reserved.pk])
+there = reverse("admin:agents_agentrun_change", args=[beside.pk])
+found["links"] = [
+    there in program.get(here).content.decode(),
+    here in program.get(there).content.decode(),
+]
+token = {"Authorization": "Bearer demo-token"}
+found["with token"] = stranger.get("/api/interrupts/", headers=token).json()["results"]
+wrong = {"Authorization": "Bearer nobody"}
+found["with a wrong token"] = stranger.get("/api/interrupts/", headers=wrong).status_code
+found["page"] = program.get("/assistant/").content.decode()
 found["schema"] = program.get(reverse("schema")).status_code
 found["root"] = program.get("/").status_code
 print(json.dumps(found))
@@ -244,6 +320,149 @@ def test_a_ruby_class_without_a_model_here_is_shown_by_its_name(answers):
 def test_the_schema_and_the_root_are_served(answers):
     assert answers["schema"] == 200
     assert answers["root"] == 302
+
+
+def test_the_pages_of_ag_ui_are_for_those_who_are_logged_in(answers):
+    for page, (known, stranger) in answers["ag-ui"].items():
+        assert known == 200, page
+        assert stranger in ((401, 403) if page.startswith("/api/") else (302,)), page
+
+
+def test_a_reserved_run_and_the_run_of_the_agent_lead_to_each_other(answers):
+    assert answers["links"] == [True, True]
+
+
+def test_a_program_with_a_token_sees_what_waits(answers):
+    assert {one["state"] for one in answers["with token"]} == {"open"}
+    assert answers["with a wrong token"] in (401, 403)
+
+
+def test_the_page_says_what_the_agent_understands_and_loads_nothing_from_outside(answers):
+    for phrase in ["refund 12.50", "ask twice", "survey", "count to 100", "fail", "crash"]:
+        assert f'data-say="{phrase}"' in answers["page"]
+    assert "://" not in answers["page"]
+    assert not re.search(r"(src|href)=.//", answers["page"])
+
+
+AGENT = """
+import asyncio
+import json
+import sys
+import django
+django.setup()
+from django.test import AsyncClient
+from django.test.utils import setup_test_environment
+from example_project.agents.models import AgentRun, Refund
+from solid_runs.ag_ui.models import ReservedRun
+
+setup_test_environment(debug=True)  # its client calls the host testserver
+program = AsyncClient()
+headers = {"Authorization": "Bearer demo-token"}
+
+async def run(thread, run_id, text=None, until=None, **more):
+    messages = [{"id": run_id, "role": "user", "content": text}] if text else []
+    body = {"threadId": thread, "runId": run_id, "state": {}, "messages": messages, "tools": [],
+            "context": [], "forwardedProps": {}} | more
+    response = await program.post("/ag-ui/", body, content_type="application/json", headers=headers)
+    events = []
+    async for chunk in response.streaming_content:
+        lines = chunk.decode().splitlines()
+        events += [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+        if until and until in str(events):
+            until = None
+            await program.post(f"/ag-ui/{thread}/{run_id}/cancel", headers=headers)
+    return events
+
+async def beside(run_id):
+    reserved = await ReservedRun.objects.aget(run_id=run_id)
+    found = [one async for one in AgentRun.objects.filter(trace_id=reserved.trace_id)]
+    log = await found[0].aevents_log()
+    return {
+        "reserved": reserved.status,
+        "statuses": [str(one.status) for one in found],
+        "steps": [entry.get("label") for entry in log if entry.get("status") != "started"],
+        "output": found[0].output,
+        "error": found[0].error_message,
+        "metadata": found[0].output_metadata,
+    }
+
+async def main():
+    found = {}
+    asked = await run("t1", "asked", "refund 12.50")
+    found["asked"] = {"last": asked[-1], **await beside("asked")}
+    approved = [
+        {"interruptId": one["id"], "status": "resolved", "payload": {"approved": True}}
+        for one in asked[-1]["outcome"]["interrupts"]
+    ]
+    await run("t1", "settled", resume=approved)
+    await run("t1", "settled", resume=approved)
+    late = await run("t1", "late", resume=approved)
+    found["settled"] = {"refunds": await Refund.objects.acount(), **await beside("settled")}
+    found["late"] = [event["type"] for event in late]
+    counted = await run("t2", "counted", "count to 1000", until="'4 '")
+    found["counted"] = {"last": counted[-1], **await beside("counted")}
+    for word in ("fail", "crash"):
+        events = await run("t3", word, word)
+        found[word] = {"last": events[-1], **await beside(word)}
+    nobody = await program.get("/ag-ui/t1")
+    found["nobody"] = nobody.status_code
+    print(json.dumps(found))
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def talked(demo_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the agent said and left, in a demo of its own."""
+    own = shutil.copytree(demo_dir, tmp_path_factory.mktemp("talk") / "own")
+    done = run("-c", AGENT, demo_dir=Path(own))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_an_agent_that_asks_leaves_a_complete_run_that_says_what_it_waits_for(talked):
+    asked = talked["asked"]
+    (interrupt,) = asked["last"]["outcome"]["interrupts"]
+    assert interrupt["metadata"]["arguments"]["amount"] == "12.50"
+    assert (asked["reserved"], asked["statuses"]) == ("interrupted", ["complete"])
+    assert asked["metadata"]["waits_for"] == [interrupt["id"]]
+    assert asked["output"].startswith("I can refund 12.50 EUR.")
+
+
+def test_the_tool_runs_once_however_often_the_approval_comes(talked):
+    settled = talked["settled"]
+    assert settled["refunds"] == 1
+    assert (settled["reserved"], settled["statuses"]) == ("succeeded", ["complete"])
+    assert settled["steps"] == ["refund"]
+    assert talked["late"] == ["RUN_ERROR"]
+
+
+def test_a_cancelled_agent_leaves_a_cancelled_run(talked):
+    counted = talked["counted"]
+    assert counted["last"]["outcome"] == {"type": "cancelled"}
+    assert (counted["reserved"], counted["statuses"]) == ("cancelled", ["cancelled"])
+    assert counted["steps"] == ["scripted", "count"]
+
+
+def test_a_failing_agent_leaves_a_failed_run_with_its_error(talked):
+    assert talked["fail"]["last"]["code"] == "closed"
+    assert talked["crash"]["last"]["code"] == "internal_error"
+    for word, error in [("fail", "closed on Sundays"), ("crash", "ledger.internal")]:
+        assert (talked[word]["reserved"], talked[word]["statuses"]) == ("failed", ["failed"])
+        assert error in talked[word]["error"]
+    assert "ledger" not in str(talked["crash"]["last"])
+
+
+def test_the_endpoint_shows_strangers_no_run(talked):
+    assert talked["nobody"] == 403
+
+
+def test_the_lock_file_of_npm_names_no_registry():
+    lock = (ROOT / "tests" / "npm" / "package-lock.json").read_text(encoding="utf-8")
+    assert '"@ag-ui/client": "1.0.0"' in lock
+    assert "resolved" not in lock
+    assert "http" not in lock
 
 
 def test_more_runs_can_be_simulated_and_one_seed_gives_the_same_ones(own_demo):

@@ -244,7 +244,7 @@ def test_a_cursor_of_a_list_with_another_order_is_refused() -> None:
 @pytest.mark.parametrize("is_before", [True, False])
 def test_a_cursor_is_read_as_it_was_written(is_before: bool) -> None:
     position = Position(is_before, (MOMENT, 2**63 - 1))
-    assert decode(encode(position), FreshRun, "default") == position
+    assert decode(encode(position), keyset(FreshRun), FreshRun, "default") == position
 
 
 def test_the_condition_of_a_page_can_walk_the_index(vendor: str) -> None:

@@ -9,6 +9,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.db import connection
 
+from example_project.agents import reserved
 from example_project.agents.jobs import MODELS, plan
 from example_project.agents.models import Agent, Document, PlatformRun
 from example_project.agents.simulated import simulate
@@ -17,6 +18,7 @@ from example_project.settings import BASE_DIR
 
 LOGIN = "demo"
 PASSWORD = "demo"
+TOKEN = "demo-token"
 RUNS = 42
 SEED = 1
 
@@ -69,6 +71,12 @@ def simulate_missing(report: Callable[[int, str], None]) -> int:
         simulate(job)
         report(len(jobs), str(job))
     return len(jobs)
+
+
+def reserve_missing() -> int:
+    """Make the AG-UI runs and interrupts that are not there; how many threads that was."""
+    user: Any = get_user_model().objects.get(username=LOGIN)
+    return reserved.reserve_missing(user.pk)
 
 
 def counts() -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The three kinds of run table, and what runs are about."""
+"""The three kinds of run table, what runs are about, and what one agent does."""
 
 from __future__ import annotations
 
@@ -54,3 +54,20 @@ class AgentRun(AbstractAgentRun):
 
 class AgentRunEvent(AbstractRunEvent):
     run = models.ForeignKey(AgentRun, models.CASCADE, related_name="+", db_index=False)
+
+
+class Refund(models.Model):
+    """What the assistant's tool does; a second row of one call would be a tool that ran twice."""
+
+    scope = models.CharField(max_length=255)
+    thread_id = models.CharField(max_length=255)
+    trace_id = models.CharField(max_length=255, db_index=True)
+    tool_call_id = models.CharField(max_length=255)
+    amount = models.DecimalField(max_digits=10, decimal_places=2)
+    made_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["scope", "thread_id"], name="agents_refund_thread")]
+
+    def __str__(self) -> str:
+        return f"{self.amount} EUR"

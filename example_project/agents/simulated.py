@@ -50,10 +50,13 @@ def enqueue(job: Job) -> Run:
 
 @dataclass
 class Worker:
-    """One worker with one run. ``moments`` has the time of each entry that it wrote."""
+    """One worker with one run. ``moments`` has the time of each entry that it wrote.
+
+    ``job`` is what work() goes through; without one the steps are somebody else's.
+    """
 
     run: Run
-    job: Job
+    job: Job | None
     clock: PastClock | LiveClock
     random: random.Random
     moments: list[datetime] = field(default_factory=list)

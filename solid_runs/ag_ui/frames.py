@@ -1,4 +1,4 @@
-"""Events as they go over the wire, and what a request to run says.
+"""Events as they go over the wire.
 
 The one module that knows the package ``ag_ui``, which builds and encodes the frames.
 """
@@ -6,16 +6,13 @@ The one module that knows the package ``ag_ui``, which builds and encodes the fr
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from ag_ui.core import (
     BaseEvent,
     Event,
     EventType,
-    ReasoningEndEvent,
-    ReasoningMessageEndEvent,
     RunAgentInput,
     RunErrorEvent,
     RunFinishedCancelledOutcome,
@@ -25,24 +22,15 @@ from ag_ui.core import (
     RunStartedEvent,
     StateDeltaEvent,
     StateSnapshotEvent,
-    StepFinishedEvent,
-    SubagentErrorEvent,
-    SubagentFinishedEvent,
-    SubagentFinishedSuccessOutcome,
-    SubagentFinishedSuspendedOutcome,
-    TextMessageEndEvent,
     TokenUsage,
-    ToolCallEndEvent,
 )
 from ag_ui.core import Interrupt as WireInterrupt
 from ag_ui.core import MessagesSnapshotEvent as MessagesSnapshot
 from ag_ui.encoder import EventEncoder
 from pydantic import TypeAdapter, ValidationError
 
-from solid_runs.ag_ui.exceptions import ConfigurationError
 from solid_runs.ag_ui.interrupts import Interrupt
 from solid_runs.ag_ui.records import RunRecord, Status
-from solid_runs.ag_ui.scopes import identifier
 from solid_runs.ag_ui.values import moment
 from solid_runs.printable import text
 from solid_runs.storable import DEEPEST, json_value
@@ -51,7 +39,6 @@ __all__ = [
     "BaseEvent",
     "EventType",
     "MalformedInput",
-    "Opened",
     "RunAgentInput",
     "RunErrorEvent",
     "RunFinishedEvent",
@@ -67,13 +54,10 @@ PING: Final = ": ping\n\n"
 
 _events: Final[TypeAdapter[Any]] = TypeAdapter(Event)
 _encoder: Final = EventEncoder()
-_UNCLEAN: Final = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
-"""An escape in JSON text that may stand for a NUL or half of a character."""
-
 Usage: TypeAlias = Iterable[TokenUsage | Mapping[str, Any]] | None
 
 
-# What comes in
+# Reading
 
 
 class MalformedInput(ValueError):
@@ -84,55 +68,17 @@ class MalformedInput(ValueError):
         super().__init__(message)
 
 
-class Request(NamedTuple):
-    """``body``: the object that was sent, members nobody knows included."""
-
-    body: dict[str, Any]
-    input: RunAgentInput
-
-
-def read_request(raw: bytes) -> Request:
-    """Read the body of a request to run; MalformedInput names the field that is wrong."""
+def read_input(body: Mapping[str, Any]) -> RunAgentInput:
+    """What an agent is given of a request; MalformedInput names the first field that is wrong."""
     try:
-        said = raw.decode()
-        body = json.loads(said, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise MalformedInput("The body is no JSON text in UTF-8.") from error
-    if not isinstance(body, dict):
-        raise MalformedInput("The body is no JSON object.")
-    for name in ("threadId", "runId"):
-        _read_id(name, body.get(name))
-    if body.get("parentRunId") is not None:
-        _read_id("parentRunId", body["parentRunId"])
-    for position, entry in enumerate(_members(body.get("resume"))):
-        if isinstance(entry, Mapping):
-            _read_id("interruptId", entry.get("interruptId"), f"resume.{position}.interruptId")
-    if _UNCLEAN.search(said):
-        body = json_value(body, max_depth=DEEPEST)
-    try:
-        return Request(body, RunAgentInput.model_validate(body))
+        return RunAgentInput.model_validate(body)
     except ValidationError as error:
         first = error.errors(include_input=False, include_context=False, include_url=False)[0]
         field = ".".join(map(str, first["loc"]))
         raise MalformedInput(f"{field}: {first['msg']}.", field) from error
 
 
-def _members(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON.")
-
-
-def _read_id(name: str, value: Any, field: str | None = None) -> None:
-    try:
-        identifier(name, value)
-    except ConfigurationError as error:
-        raise MalformedInput(str(error), field or name) from error
-
-
-# What goes out
+# Encoding
 
 
 def as_event(value: Any) -> BaseEvent:
@@ -156,6 +102,9 @@ def encode(event: BaseEvent, sequence: int | None = None) -> str:
         cleaned = json_value(event.model_dump(by_alias=True, mode="python"), max_depth=DEEPEST)
         frame = f"data: {json.dumps(cleaned, ensure_ascii=False, separators=(',', ':'))}\n\n"
     return frame if sequence is None else f"id: {sequence}\n{frame}"
+
+
+# Building
 
 
 def started(thread_id: str, run_id: str, parent_run_id: str | None = None) -> BaseEvent:
@@ -256,73 +205,3 @@ def as_interrupt(value: Interrupt | WireInterrupt) -> Interrupt:
         metadata=value.metadata,
         subagent_run_id=value.subagent_run_id,
     )
-
-
-# What a stream has opened
-
-CLOSERS: Final[dict[EventType, tuple[EventType, str]]] = {
-    EventType.TEXT_MESSAGE_START: (EventType.TEXT_MESSAGE_END, "message_id"),
-    EventType.TOOL_CALL_START: (EventType.TOOL_CALL_END, "tool_call_id"),
-    EventType.STEP_STARTED: (EventType.STEP_FINISHED, "step_name"),
-    EventType.REASONING_START: (EventType.REASONING_END, "message_id"),
-    EventType.REASONING_MESSAGE_START: (EventType.REASONING_MESSAGE_END, "message_id"),
-    EventType.SUBAGENT_STARTED: (EventType.SUBAGENT_FINISHED, "subagent_run_id"),
-}
-"""What opens something → what closes it, and the field that names it."""
-_FIELDS: Final = dict(CLOSERS.values())
-_ENDS: Final = _FIELDS | {EventType.SUBAGENT_ERROR: "subagent_run_id"}
-_MODELS: Final[dict[EventType, type[BaseEvent]]] = {
-    EventType.TEXT_MESSAGE_END: TextMessageEndEvent,
-    EventType.TOOL_CALL_END: ToolCallEndEvent,
-    EventType.STEP_FINISHED: StepFinishedEvent,
-    EventType.REASONING_END: ReasoningEndEvent,
-    EventType.REASONING_MESSAGE_END: ReasoningMessageEndEvent,
-}
-
-
-class Opened:
-    """What a stream has opened and not closed, which has to be closed before its end."""
-
-    def __init__(self) -> None:
-        self._open: dict[tuple[EventType, str, str | None], str | None] = {}
-
-    def follow(self, event: BaseEvent) -> None:
-        kind, owner = EventType(event.type), getattr(event, "subagent_run_id", None)
-        if kind in CLOSERS:
-            closer, name = CLOSERS[kind]
-            self._open[self._key(closer, name, event)] = owner
-        elif kind is EventType.SUBAGENT_ERROR:
-            self._open.pop(self._key(EventType.SUBAGENT_FINISHED, _ENDS[kind], event), None)
-        elif kind in _ENDS:
-            self._open.pop(self._key(kind, _ENDS[kind], event), None)
-
-    @staticmethod
-    def _key(closer: EventType, name: str, event: BaseEvent) -> tuple[EventType, str, str | None]:
-        # Two subagents may have a step of the same name open.
-        owner = getattr(event, "subagent_run_id", None) if name == "step_name" else None
-        return closer, getattr(event, name), owner
-
-    def close(self, status: Status, interrupts: Iterable[Interrupt] = ()) -> Iterator[BaseEvent]:
-        """What closes it all, the last opened first, when the run ends with this status."""
-        asked: dict[str | None, list[str]] = {}
-        for interrupt in interrupts:
-            asked.setdefault(interrupt.subagent_run_id, []).append(interrupt.id)
-        for (closer, name, _), owner in reversed(self._open.items()):
-            if closer is EventType.SUBAGENT_FINISHED:
-                yield _subagent_end(name, status, asked.get(name))
-            else:
-                fields = {_FIELDS[closer]: name, "subagent_run_id": owner}
-                yield _MODELS[closer].model_validate(fields)
-
-
-def _subagent_end(subagent: str, status: Status, asked: list[str] | None) -> BaseEvent:
-    if status is Status.CANCELLED:
-        return SubagentErrorEvent(
-            subagent_run_id=subagent, message="The run was cancelled.", code="cancelled"
-        )
-    outcome: SubagentFinishedSuspendedOutcome | SubagentFinishedSuccessOutcome
-    if status is Status.INTERRUPTED:
-        outcome = SubagentFinishedSuspendedOutcome(type="suspended", interrupt_ids=asked)
-    else:
-        outcome = SubagentFinishedSuccessOutcome(type="success")
-    return SubagentFinishedEvent(subagent_run_id=subagent, outcome=outcome)

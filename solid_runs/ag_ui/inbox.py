@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db import router, transaction
+from django.db import router
 from django.db.models import F, Q, QuerySet
 
-from solid_runs.ag_ui.exceptions import ResumeRejectedError
 from solid_runs.ag_ui.interrupts import AnswerState, Interrupt, Redemption
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
 from solid_runs.ag_ui.records import TERMINAL, Status
@@ -65,16 +64,9 @@ def answer(
     The errors are those of the store's answer().
     """
     run = interrupt.run
-    with transaction.atomic(using=store.using):
-        redemption = store.answer(run.scope, run.thread_id, interrupt.interrupt_id, decision, by=by)
-        latest = store.latest_interrupted(run.scope, run.thread_id)
-        if latest is None or latest.run_id != run.run_id:
-            raise ResumeRejectedError(
-                f"Interrupt {interrupt.interrupt_id!r} is stale: run "
-                f"{latest.run_id if latest else ''!r} has asked later.",
-                [interrupt.interrupt_id],
-            )
-    return redemption
+    return store.answer(
+        run.scope, run.thread_id, interrupt.interrupt_id, decision, by=by, asked_by=run.run_id
+    )
 
 
 def asked_later(interrupt: RunInterrupt, store: DatabaseStore) -> str | None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from solid_runs.ag_ui import frames
 from solid_runs.ag_ui.interrupts import Interrupt
 from solid_runs.ag_ui.isolation import own_thread
+from solid_runs.ag_ui.openings import Opened
 from solid_runs.ag_ui.records import Status
 from solid_runs.ag_ui.turns import AGENT_ERROR, AgentError, Turn
 from solid_runs.printable import text
@@ -49,7 +50,7 @@ class Listener:
     ) -> None:
         self.agent, self.turn, self.tell = agent, turn, tell
         self.now, self.interrupt_ttl = now, interrupt_ttl
-        self.opened, self.state_moved = frames.Opened(), False
+        self.opened, self.state_moved = Opened(), False
         self._asked: list[Interrupt] = []
 
     async def listen(self) -> Ending:

@@ -25,11 +25,15 @@ class ReservedRun(models.Model):
         _("status"), max_length=12, choices=[(one.value, one.value) for one in Status]
     )
     sequence = models.BigIntegerField(_("sequence"), default=0)
-    created_at = InstantField(_("reserved at"))
+    reserved_at = InstantField(_("reserved at"))
+    """Like alive_at by the clock of the database: it gives the runs of a thread their order."""
+    created_at = InstantField(_("created at"))
     updated_at = InstantField(_("updated at"))
     alive_at = InstantField(_("alive at"))
     """When its owner last wrote, by the clock of the database."""
     cancel_requested_at = InstantField(_("cancel requested at"), null=True)
+    questions = models.PositiveIntegerField(_("questions"), default=0)
+    """How many interrupts it has."""
     failure = JSONTextField(_("failure"), null=True)
     snapshot = JSONTextField(_("state"), null=True)
 
@@ -49,7 +53,7 @@ class ReservedRun(models.Model):
         ]
         indexes = [
             models.Index(
-                fields=["thread_id", "scope", "created_at", "id"], name="solid_runs_ag_ui_thread"
+                fields=["thread_id", "scope", "reserved_at", "id"], name="solid_runs_ag_ui_thread"
             ),
             models.Index(fields=["status", "alive_at"], name="solid_runs_ag_ui_alive"),
             models.Index(fields=["trace_id"], name="solid_runs_ag_ui_trace"),
@@ -61,8 +65,8 @@ class ReservedRun(models.Model):
 
 def later_runs(path: str = "") -> models.QuerySet[ReservedRun]:
     """A subquery: the runs of the thread that were reserved after the one at ``path``."""
-    created_at = OuterRef(f"{path}created_at")
-    after = Q(created_at__gt=created_at) | Q(created_at=created_at, pk__gt=OuterRef(f"{path}pk"))
+    moment = OuterRef(f"{path}reserved_at")
+    after = Q(reserved_at__gt=moment) | Q(reserved_at=moment, pk__gt=OuterRef(f"{path}pk"))
     return ReservedRun.objects.filter(
         after, thread_id=OuterRef(f"{path}thread_id"), scope=OuterRef(f"{path}scope")
     )

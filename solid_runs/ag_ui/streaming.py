@@ -167,12 +167,18 @@ class LiveRun:
         return ending_of(pump, self.record.run_id)
 
     async def _beat(self) -> bool:
-        self.record = replace(self.record, sequence=self.sequence, updated_at=self.store.now())
-        stop = await on_fresh_connection(self.store.aheartbeat, self.record)
-        if self.listener.state_moved and not stop:
-            self.listener.state_moved = False
-            moved = self.record.checkpoint(self.turn.state, self.store.now())
-            self.record = await on_fresh_connection(self.store.asave, moved)
+        moved, self.listener.state_moved = self.listener.state_moved, False
+        record = replace(self.record, sequence=self.sequence, updated_at=self.store.now())
+        if moved:
+            record = replace(record, snapshot=self.turn.state)
+        try:
+            stop = await on_fresh_connection(
+                self.store.aheartbeat, record, snapshot=record.snapshot if moved else UNSET
+            )
+        except BaseException:
+            self.listener.state_moved |= moved
+            raise
+        self.record = record
         return stop
 
     async def _stop(self, pump: asyncio.Task[Ending]) -> None:

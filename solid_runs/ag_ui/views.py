@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar, Final, Literal, cast
 from uuid import uuid4
 
-from asgiref.sync import sync_to_async
-from django.core.exceptions import ImproperlyConfigured, PermissionDenied
-from django.core.handlers.asgi import ASGIRequest
-from django.db import close_old_connections, connections, transaction
+from django.core.exceptions import PermissionDenied
+from django.db import connections, transaction
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
-from django.http.response import StreamingHttpResponse
 from django.urls import URLPattern, path
 from django.views.generic import View
 
-from solid_runs.ag_ui import digests, frames, replaying
+from solid_runs.ag_ui import digests, frames, inputs, replaying
 from solid_runs.ag_ui.csrf import csrf_failure, is_ambient
 from solid_runs.ag_ui.exceptions import (
     ConfigurationError,
@@ -27,7 +24,19 @@ from solid_runs.ag_ui.exceptions import (
     ThreadBusyError,
 )
 from solid_runs.ag_ui.records import Admission, RunKey, RunRecord
-from solid_runs.ag_ui.scopes import identifier, scope_key
+from solid_runs.ag_ui.responses import (
+    EVENT_STREAM,
+    JSON,
+    Refused,
+    let_go_of_connections,
+    not_found,
+    readable,
+    refuse_without_asgi,
+    shown,
+    stream,
+    unless_gone,
+)
+from solid_runs.ag_ui.scopes import scope_key
 from solid_runs.ag_ui.stores.base import BaseStore, Policy
 from solid_runs.ag_ui.streaming import GRACE, LiveRun
 from solid_runs.ag_ui.turns import AgentError, Turn
@@ -35,8 +44,6 @@ from solid_runs.conf import setting
 
 __all__ = ["AgentError", "AgentView", "Turn"]
 
-EVENT_STREAM: Final = "text/event-stream"
-JSON: Final = "application/json"
 REFUSALS: Final = (
     *(RunConflictError, ThreadBusyError, ResumeRejectedError, InterruptsPendingError),
 )
@@ -55,14 +62,6 @@ SETTINGS: Final = {
 logger = logging.getLogger("solid_runs.ag_ui")
 
 
-class Refused(Exception):
-    """A request that gets an HTTP error, before any stream."""
-
-    def __init__(self, status: int, code: str, message: str, **facts: Any) -> None:
-        self.status, self.facts = status, {"code": code, "message": message} | facts
-        super().__init__(message)
-
-
 class AgentView(View):
     """An endpoint that runs an agent for AG-UI clients. It needs an ASGI server.
 
@@ -72,6 +71,7 @@ class AgentView(View):
     ``policy``: whether a run may begin beside another of its thread; that of the store if None.
     ``on_disconnect``: what becomes of a run whose client goes away: it goes on, or fails with the
     code ``client_gone``. ``stop_grace``: seconds that an agent has to stop when it is cancelled.
+    The times of the other attributes are seconds too.
     """
 
     store: ClassVar[BaseStore]
@@ -180,11 +180,20 @@ class AgentView(View):
         raw = self._read_body(request)
         await self._check_csrf(request)
         try:
-            body, input = frames.read_request(raw)
+            body, input = inputs.read_request(raw)
         except frames.MalformedInput as error:
             raise Refused(400, "malformed", str(error), field=error.field) from error
         scope = await self._scope(request)
-        _refuse_without_asgi(request)
+        refuse_without_asgi(request)
+        return await unless_gone(self._admit(request, scope, body, input))
+
+    async def _admit(
+        self,
+        request: HttpRequest,
+        scope: str,
+        body: Mapping[str, Any],
+        input: frames.RunAgentInput,
+    ) -> HttpResponseBase:
         trace_id = self.trace_id_of(request, input)
         try:
             admission: Admission = await self.store.aadmit(
@@ -200,35 +209,35 @@ class AgentView(View):
                 parent_run_id=input.parent_run_id,
             )
         except REFUSALS as error:
-            return _stream(replaying.refused(str(error), error.code))
+            return stream(replaying.refused(str(error), error.code))
         except ConfigurationError as error:
             raise Refused(400, "malformed", str(error)) from error
         if admission.offered:
             messages = await self.messages_of(request, admission.record)
-            return _stream(replaying.offered(admission.record, input.run_id, messages))
+            return stream(replaying.offered(admission.record, input.run_id, messages))
         if admission.attached:
             return await self._attach(request, admission.record)
-        await _let_go_of_connections()
+        await let_go_of_connections()
         turn = Turn(self.store, admission.record, input, request, admission.answers, trace_id)
-        return _stream(self._live(turn).begin())
+        return stream(self._live(turn).begin())
 
     async def get(
         self, request: HttpRequest, thread_id: str, run_id: str | None = None
     ) -> HttpResponseBase:
         scope = await self._scope(request)
-        _readable(thread_id, run_id)
+        readable(thread_id, run_id)
         if run_id is None:
             record = await self.store.alatest_run(scope, thread_id)
         else:
             record = await self.store.afind(scope, thread_id, run_id)
         if record is None:
-            raise _not_found()
+            raise not_found()
         asking = None
         if run_id is None:
             asking = await self.store.alatest_interrupted(scope, thread_id)
         if request.get_preferred_type([JSON, EVENT_STREAM]) == EVENT_STREAM:
             return await self._attach(request, record, asking)
-        told: dict[str, Any] = {"run": _shown(record)}
+        told: dict[str, Any] = {"run": shown(record)}
         if run_id is None:
             told["interrupts"] = (
                 [one.to_dict() for one in asking.pending_interrupts] if asking else []
@@ -240,14 +249,14 @@ class AgentView(View):
     async def _cancel(self, request: HttpRequest, thread_id: str, run_id: str) -> HttpResponseBase:
         await self._check_csrf(request)
         scope = await self._scope(request)
-        _readable(thread_id, run_id)
+        readable(thread_id, run_id)
         asked = await self.store.arequest_cancel(
             scope, thread_id, run_id, by=await self.actor_of(request)
         )
         if asked is None:
-            raise _not_found()
+            raise not_found()
         LiveRun.nudge(self.store, RunKey.of(asked.record))
-        return JsonResponse({"run": _shown(asked.record)}, status=200 if asked.ended else 202)
+        return JsonResponse({"run": shown(asked.record)}, status=200 if asked.ended else 202)
 
     # Steps of these
 
@@ -267,10 +276,10 @@ class AgentView(View):
     async def _attach(
         self, request: HttpRequest, record: RunRecord, asking: RunRecord | None = None
     ) -> HttpResponseBase:
-        _refuse_without_asgi(request)
+        refuse_without_asgi(request)
         messages = await self.messages_of(request, record)
-        await _let_go_of_connections()
-        return _stream(
+        await let_go_of_connections()
+        return stream(
             replaying.attached(
                 self.store,
                 record,
@@ -305,42 +314,3 @@ class AgentView(View):
         if scope is None:
             raise PermissionDenied("These are nobody's runs.")
         return scope_key(scope)
-
-
-def _stream(content: AsyncIterable[str]) -> HttpResponseBase:
-    response = StreamingHttpResponse(content, content_type=EVENT_STREAM)
-    response.headers["Cache-Control"] = "no-cache, no-transform"
-    response.headers["X-Accel-Buffering"] = "no"  # or nginx holds frames back
-    return response
-
-
-async def _let_go_of_connections() -> None:
-    """Those of the request's thread: a stream may last longer than a connection should."""
-    await sync_to_async(close_old_connections)()
-
-
-def _shown(record: RunRecord) -> dict[str, Any]:
-    hidden = ("scope", "digest")
-    return {name: value for name, value in record.to_dict().items() if name not in hidden}
-
-
-def _readable(thread_id: str, run_id: str | None) -> None:
-    try:
-        identifier("The thread", thread_id)
-        if run_id is not None:
-            identifier("The run", run_id)
-    except ConfigurationError as error:
-        raise Refused(400, "malformed", str(error)) from error
-
-
-def _not_found() -> Refused:
-    return Refused(404, "not_found", "There is no such run.")
-
-
-def _refuse_without_asgi(request: HttpRequest) -> None:
-    """A WSGI server ends the event loop with the view: nothing would run the agent."""
-    if not isinstance(request, ASGIRequest):
-        raise ImproperlyConfigured(
-            "An AG-UI stream needs an ASGI server, such as uvicorn or daphne; this request came "
-            "through WSGI. Serve the project's asgi.py."
-        )

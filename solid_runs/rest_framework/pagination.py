@@ -56,7 +56,7 @@ class RunPagination(BasePagination):
     previous_link: str | None = None
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        names = keyset(queryset.model)
+        names = self.keyset(queryset.model)
         limit = self.limit_of(request)
         position = self.position_of(request, queryset)
         going_back = position is not None and position.is_before
@@ -77,6 +77,10 @@ class RunPagination(BasePagination):
         by_key = {row.pk: row for row in rows}
         return [by_key[key[-1]] for key in keys if key[-1] in by_key]
 
+    def keyset(self, model: AnyModel) -> tuple[str, ...]:
+        """The columns that the list is ordered by: the primary key, or a moment and that."""
+        return keyset(model)
+
     def limit_of(self, request: Request) -> int:
         text = request.query_params.get("limit")
         try:
@@ -95,7 +99,8 @@ class RunPagination(BasePagination):
     def position_of(self, request: Request, queryset: QuerySet[Any]) -> Position | None:
         text = request.query_params.get("cursor")
         try:
-            return decode(text, queryset.model, queryset.db) if text else None
+            names = self.keyset(queryset.model)
+            return decode(text, names, queryset.model, queryset.db) if text else None
         except (ValueError, OverflowError, RecursionError):
             raise ValidationError({"cursor": [BAD_CURSOR]}) from None
 
@@ -192,10 +197,9 @@ def encode(position: Position) -> str:
     return urlsafe_b64encode(data.encode()).decode().rstrip("=")
 
 
-def decode(text: str, model: AnyModel, using: str) -> Position:
-    """The position that encode() wrote down; ValueError for anything else."""
+def decode(text: str, names: tuple[str, ...], model: AnyModel, using: str) -> Position:
+    """The position in the order of ``names`` that encode() wrote down; ValueError for none."""
     data = json.loads(urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4)))
-    names = keyset(model)
     match data:
         case [0 | 1 as before, *texts] if len(texts) == len(names) and all(
             isinstance(part, str) for part in texts

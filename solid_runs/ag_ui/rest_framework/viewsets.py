@@ -13,10 +13,18 @@ from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
 from solid_runs.ag_ui.inbox import default_store
-from solid_runs.ag_ui.rest_framework.pagination import StorePagination
 from solid_runs.ag_ui.stores.database import DatabaseStore
+from solid_runs.columns import AnyModel
+from solid_runs.rest_framework.pagination import RunPagination
 from solid_runs.rest_framework.parameters import parse_key
 from solid_runs.rest_framework.permissions import CanViewRuns
+
+
+class StorePagination(RunPagination):
+    """By primary key, which is the order of reservation."""
+
+    def keyset(self, model: AnyModel) -> tuple[str, ...]:
+        return ("pk",)
 
 
 class StoreViewSet(viewsets.ReadOnlyModelViewSet[Any]):

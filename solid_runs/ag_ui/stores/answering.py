@@ -62,23 +62,23 @@ class AnswerMethods(StorageSteps):
         decision: Decision | Mapping[str, Any],
         *,
         by: str,
+        asked_by: str | None = None,
         now: datetime | None = None,
     ) -> Redemption:
         """Answer an interrupt for the next run of the thread to take: what an inbox does.
 
-        As redeem_interrupt(), but a stale interrupt is refused.
+        As redeem_interrupt(), but a stale interrupt is refused. ``asked_by``: the run whose
+        interrupt is meant, since a later one may have given the id again; the latest if None.
         """
         interrupt_id, decided = identifier("interrupt_id", interrupt_id), _decision(decision)
         scope, thread_id = thread_key(scope, thread_id)
         with self._thread(scope, thread_id):
             asking = self._newest(scope, thread_id, Status.INTERRUPTED)
-            if asking is None or asking.interrupt(interrupt_id) is None:
-                if self._asking(scope, thread_id, interrupt_id) is None:
-                    raise _unknown(interrupt_id)
-                raise ResumeRejectedError(
-                    f"Interrupt {interrupt_id!r} is stale: a later run of the thread has asked.",
-                    [interrupt_id],
-                )
+            found = asking and asking.interrupt(interrupt_id)
+            if asking is None or not (found or self._asking(scope, thread_id, interrupt_id)):
+                raise _unknown(interrupt_id)
+            if found is None or asked_by not in (None, asking.run_id):
+                raise _refused(interrupt_id, f"is stale: run {asking.run_id!r} has asked later")
             return self._redeem(asking, interrupt_id, decided, self._moment(now), None, by)
 
     def resume(
@@ -97,7 +97,7 @@ class AnswerMethods(StorageSteps):
         interrupt. ResumeRejectedError names a duplicate, unknown, stale, missing or disagreeing
         one, and one that was resolved after its deadline. A full set of cancelled ones is always
         taken: open, expired and free ones are settled as cancelled, held and settled ones stay.
-        StreamError when ``run_id`` has ended.
+        Free ones that are not named are taken as they are. StreamError when ``run_id`` has ended.
         """
         answers, key = parse_answers(entries), run_key(scope, thread_id, run_id)
         with self._thread(key.scope, key.thread_id):
@@ -198,9 +198,15 @@ class AnswerMethods(StorageSteps):
 
         held = asking and self._without_dead_holds(asking, taker, now)
         redeemed = judge(held, answers, taker.run_id, now, by, is_stale)
-        if asking is not None:
-            self._put(asking, redeemed, now)
-        return redeemed
+        if asking is None or held is None:
+            return redeemed
+        known = {one.interrupt.id: one for one in redeemed}
+        for interrupt in held.interrupts:  # what an inbox has answered, the client need not name
+            if interrupt.id not in known and interrupt.state is AnswerState.FREE:
+                known[interrupt.id] = self._taken(interrupt, taker, now)
+        found = tuple(known[one.id] for one in held.interrupts if one.id in known)
+        self._put(asking, found, now)
+        return found
 
     def _take_over(
         self, asking: RunRecord | None, taker: RunKey, now: datetime
@@ -213,10 +219,14 @@ class AnswerMethods(StorageSteps):
             if interrupt.pending:
                 gone = interrupt.abandon(now, EXPIRY, taker.run_id)
                 redeemed.append(Redemption(gone, True, False))
-            elif interrupt.state is AnswerState.FREE and interrupt.decision:
-                redeemed.append(interrupt.redeem(interrupt.decision, now, taker.run_id))
+            elif interrupt.state is AnswerState.FREE:
+                redeemed.append(self._taken(interrupt, taker, now))
         self._put(asking, redeemed, now)
         return tuple(redeemed)
+
+    def _taken(self, interrupt: Interrupt, taker: RunKey, now: datetime) -> Redemption:
+        assert interrupt.decision is not None  # noqa: S101  # it is free
+        return interrupt.redeem(interrupt.decision, now, taker.run_id)
 
     def _without_dead_holds(
         self, asking: RunRecord, taker: RunKey | None, now: datetime

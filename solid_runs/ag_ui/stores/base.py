@@ -30,8 +30,9 @@ class RunStore(Protocol):
     """The methods that every store has; BaseStore says what each does.
 
     A store is whatever passes ``solid_runs.testing.ag_ui``, which also tests the others that
-    BaseStore has, unless a store declares that it leaves them out: reserve()'s policy, admit(),
-    answer(), release_settled(), the stalled runs, prune(), and the twins for async code.
+    BaseStore has, unless a store declares that it leaves them out: reserve()'s policy and labels,
+    admit(), answer(), release_settled(), the stalled runs, prune(), the signals, and the twins for
+    async code.
     """
 
     def reserve(self, scope: Any, thread_id: str, run_id: str, digest: str) -> Reservation: ...

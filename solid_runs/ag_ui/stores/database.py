@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from django.db import router, transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from solid_runs.ag_ui.digests import digest
 from solid_runs.ag_ui.interrupts import AnswerState, Interrupt
@@ -18,9 +18,8 @@ from solid_runs.ag_ui.records import ACTIVE, TERMINAL, UNSET, RunKey, RunRecord,
 from solid_runs.ag_ui.stores.base import BaseStore, Labels, Since
 from solid_runs.ag_ui.stores.rows import interrupt_values, record_of, run_values
 from solid_runs.database_time import DatabaseNow
+from solid_runs.event_logs.sql import take_lock
 from solid_runs.inserting import insert_or_touch, insert_unless_taken
-
-NEWEST_FIRST: Final = ("-created_at", "-pk")
 
 
 class DatabaseStore(BaseStore):
@@ -83,16 +82,15 @@ class DatabaseStore(BaseStore):
         return self._runs.filter(**key._asdict())
 
     def _of_thread(self, scope: str, thread_id: str) -> QuerySet[ReservedRun]:
-        return self._runs.filter(scope=scope, thread_id=thread_id).order_by(*NEWEST_FIRST)
+        return self._runs.filter(scope=scope, thread_id=thread_id).order_by("-reserved_at", "-pk")
 
     def _first(self, runs: QuerySet[ReservedRun]) -> RunRecord | None:
         return next(iter(self._records(runs[:1])), None)
 
     def _records(self, runs: QuerySet[ReservedRun]) -> list[RunRecord]:
         """One statement, and one more for the interrupts where there are any."""
-        asked = RunInterrupt.objects.filter(run=OuterRef("pk"))
-        rows = list(runs.annotate(has_asked=Exists(asked)))
-        asking = [row.pk for row in rows if row.has_asked]
+        rows = list(runs)
+        asking = [row.pk for row in rows if row.questions]
         by_run: dict[int, list[RunInterrupt]] = defaultdict(list)
         if asking:
             for interrupt in self._interrupts.filter(run__in=asking).order_by("position"):
@@ -102,16 +100,17 @@ class DatabaseStore(BaseStore):
     # Writing
 
     def _claim(self, fresh: RunRecord, labels: Labels) -> RunRecord | None:
-        values = {**run_values(fresh), **labels, "alive_at": self._alive()}
-        if insert_unless_taken(ReservedRun, values, self.using):
-            return None
-        return self._read(RunKey.of(fresh))
+        return None if self._insert(fresh, labels) else self._read(RunKey.of(fresh))
+
+    def _insert(self, record: RunRecord, labels: Labels) -> bool:
+        now = self._alive()
+        values = {**run_values(record), **labels, "reserved_at": now, "alive_at": now}
+        return insert_unless_taken(ReservedRun, values, self.using)
 
     def _write(self, stored: RunRecord | None, given: RunRecord) -> None:
         run = self._run(RunKey.of(given))
         if stored is None:
-            values = {**run_values(given), "alive_at": self._alive()}
-            insert_unless_taken(ReservedRun, values, self.using)
+            self._insert(given, {})
         else:
             values = changed(run_values(stored), run_values(given))
             run.update(**values, alive_at=self._alive())
@@ -125,6 +124,8 @@ class DatabaseStore(BaseStore):
                 was = interrupt_values(before, positions[interrupt.id])
                 values = changed(was, interrupt_values(interrupt, position))
                 asked = self._interrupts.filter(run__in=run.values("pk"), interrupt_id=interrupt.id)
+                if before.settled_at is None:  # settle() takes no lock, and may have been quicker
+                    asked = asked.filter(settled_at=None)
                 asked.update(**values)
         if added:
             self._ask(run, added)
@@ -137,14 +138,16 @@ class DatabaseStore(BaseStore):
         )
 
     def _beat(self, key: RunKey, sequence: int, now: datetime, snapshot: Any) -> bool | None:
-        run = self._run(key)
-        mine = run.filter(status__in=ACTIVE, sequence__lte=sequence)
+        # By its primary key, and no other index: on MariaDB two ways to a row are a deadlock.
+        found = self._run(key).values_list("pk", "cancel_requested_at").first()
+        if found is None:
+            return None
+        pk, cancel_requested_at = found
+        mine = self._runs.filter(pk=pk, status__in=ACTIVE, sequence__lte=sequence)
         values = {"sequence": sequence, "updated_at": now, "alive_at": self._alive()}
         if snapshot is not UNSET:
             values["snapshot"] = snapshot
-        if not mine.update(**values):
-            return None
-        return run.filter(cancel_requested_at__isnull=False).exists()
+        return cancel_requested_at is not None if mine.update(**values) else None
 
     def _ask_to_cancel(self, key: RunKey, now: datetime) -> None:
         self._run(key).filter(cancel_requested_at=None).update(cancel_requested_at=now)
@@ -181,18 +184,25 @@ class DatabaseStore(BaseStore):
         return self.now() - before if self.clock else DatabaseNow(ago=before)
 
     def _prune(self, before: Since, batch_size: int) -> int:
-        unsettled = RunInterrupt.objects.filter(run=OuterRef("pk"), settled_at=None)
-        later = later_runs()
         count = 0
         for status in sorted(TERMINAL):
-            beyond = later.filter(status=status) if status is Status.INTERRUPTED else later
-            old = self._runs.filter(
-                ~Exists(unsettled), Exists(beyond), status=status, alive_at__lt=self._since(before)
-            )
+            later = later_runs()
+            if status is Status.INTERRUPTED:
+                later = later.filter(status=status)
+            old = self._runs.filter(Exists(later), status=status, alive_at__lt=self._since(before))
             for keys in batches(old, batch_size):
-                pruned = self._runs.filter(pk__in=keys).only("pk")  # Django reads what it deletes
-                count += pruned.delete()[1].get(ReservedRun._meta.label, 0)
+                count += self._delete(old.filter(pk__in=keys))
         return count
+
+    def _delete(self, runs: QuerySet[ReservedRun]) -> int:
+        """Delete those of these runs that, once they are locked, are still among them."""
+        with transaction.atomic(self.using):
+            take_lock(runs)
+            keys = set(runs.select_for_update().values_list("pk", flat=True))
+            unsettled = self._interrupts.filter(run__in=keys, settled_at=None)
+            keys -= set(unsettled.values_list("run", flat=True))
+            pruned = self._runs.filter(pk__in=keys).only("pk")  # Django reads what it deletes
+            return pruned.delete()[1].get(ReservedRun._meta.label, 0)
 
 
 def batches(rows: QuerySet[ReservedRun], size: int) -> Iterator[list[int]]:
@@ -201,8 +211,8 @@ def batches(rows: QuerySet[ReservedRun], size: int) -> Iterator[list[int]]:
     while True:
         rest = rows
         if last is not None:
-            rest = rest.filter(Q(alive_at__gt=last[0]) | Q(alive_at=last[0], pk__gt=last[1]))
-            rest = rest.filter(alive_at__gte=last[0])
+            # The first condition is one that an index can begin at.
+            rest = rows.filter(alive_at__gte=last[0]).exclude(alive_at=last[0], pk__lte=last[1])
         page = list(rest.order_by("alive_at", "pk").values_list("alive_at", "pk")[:size])
         if not page:
             return

@@ -95,7 +95,7 @@ class MemoryStore(BaseStore):
         """The newest first."""
         with self._lock:
             rows = [row for row in self._rows.values() if row.key[:2] == (scope, thread_id)]
-        return sorted(rows, key=_newness, reverse=True)
+        return sorted(rows, key=lambda row: row.number, reverse=True)
 
     # Writing
 
@@ -133,14 +133,19 @@ class MemoryStore(BaseStore):
 
     def _settle(self, key: RunKey, interrupt_id: str, now: datetime) -> bool:
         with self._lock:
+            taker, any_settled = self._read(key), False
+            if taker is not None and taker.terminal:
+                return False
             for row in self._of_thread(key.scope, key.thread_id):
-                interrupt = row.record.interrupt(interrupt_id)
-                settled = interrupt and interrupt.settle(key.run_id, now)
-                if settled and settled is not interrupt:
-                    record = row.record.replace_interrupt(settled, now)
+                held = row.record.interrupts
+                kept = tuple(
+                    one.settle(key.run_id, now) if one.id == interrupt_id else one for one in held
+                )
+                if any(before is not after for before, after in zip(held, kept, strict=True)):
+                    record = replace(row.record, interrupts=kept)
                     self._set(row.key, replace(row, record=record))
-                    return True
-            return False
+                    any_settled = True
+            return any_settled
 
     # Housekeeping
 
@@ -177,7 +182,3 @@ class MemoryStore(BaseStore):
 
 LATEST = (None, Status.INTERRUPTED)
 """The runs of a thread that are never pruned, as _newest() gives them."""
-
-
-def _newness(row: Row) -> tuple[datetime, int]:
-    return row.record.created_at, row.number

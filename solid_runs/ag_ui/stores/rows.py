@@ -20,7 +20,7 @@ INTERRUPT = (
 
 def run_values(record: RunRecord) -> dict[str, Any]:
     values = {name: getattr(record, name) for name in RUN}
-    return {**values, "status": record.status.value}
+    return {**values, "status": record.status.value, "questions": len(record.interrupts)}
 
 
 def interrupt_values(interrupt: Interrupt, position: int) -> dict[str, Any]:

@@ -82,10 +82,11 @@ class RunMethods(AnswerMethods):
         abandoned, and if none is open the run takes those whose answer is free. Whatever is
         refused leaves no row and changes none; the errors are those of reserve() and resume().
         """
-        fresh = self._fresh(run_key(scope, thread_id, run_id), digest)
+        key, policy = run_key(scope, thread_id, run_id), policy_of(policy or self.policy)
         labels, answers = _labels(trace_id, parent_run_id), parse_answers(entries)
-        key, now, policy = RunKey.of(fresh), fresh.created_at, policy_of(policy or self.policy)
         with self._thread(key.scope, key.thread_id):
+            fresh = self._fresh(key, digest)
+            now = fresh.created_at
             stored = self._read(key)
             if stored is not None:
                 return Admission(_reservation(stored, fresh).record, new=False)

@@ -74,9 +74,9 @@ class StorageSteps(ABC):
 
     @abstractmethod
     def _newest(self, scope: str, thread_id: str, status: Status | None) -> RunRecord | None:
-        """The run of the thread that was reserved last, of those with the status if one is given.
+        """The run of the thread that was inserted last, of those with the status if one is given.
 
-        Among runs of one moment the one that was inserted last.
+        By the clock of the storage, not by ``created_at``: those of two workers may disagree.
         """
 
     @abstractmethod

@@ -75,10 +75,19 @@ class Admitting(StoreTests):
         self.assertIs(admission.new, True)
         self.assertEqual([one.holds for one in admission.answers], [True, True])
         self.assertEqual(
-            [one.interrupt.id for one in admission.answers], ["i1", "i2"],
+            [one.interrupt.id for one in admission.answers],
+            ["i1", "i2"],
             "the answers are in the order of the interrupts",
         )
         self.assertEqual(self.the_interrupt("i1").decided_by, "ann")
+        self.assertIs(self.settle("r2", "i1"), True)
+
+    def test_an_answer_out_of_the_inbox_comes_with_the_answers_of_a_request(self) -> None:
+        self.asked("i1", "i2")
+        self.redeem(interrupt_id="i1")
+        admission = self.admit(entries=entries(i2=NO))
+        taken = {one.interrupt.id: one.holds for one in admission.answers}
+        self.assertEqual(taken, {"i1": True, "i2": True})
         self.assertIs(self.settle("r2", "i1"), True)
 
     def test_answers_that_are_refused_leave_no_row(self) -> None:
@@ -237,9 +246,7 @@ class AdmittingOne(StoreTests):
         self.started("r2")
         self.redeem(run_id="r2")
         self.clock.forward(minutes=5)
-        admission = self.store.admit(
-            SCOPE, THREAD, "r3", "d1", entries(i1=YES), policy="reject"
-        )
+        admission = self.store.admit(SCOPE, THREAD, "r3", "d1", entries(i1=YES), policy="reject")
         self.assertEqual(admission.answers[0][1:], (False, True))
         self.assertEqual(self.find("r2").failure["code"], "stalled")
 

@@ -224,10 +224,12 @@ class Holding(StoreTests):
         self.clock.forward(minutes=5)
         taken = self.redeem(run_id="r2", by="bob")
         self.assertEqual((taken.recorded, taken.holds), (False, True))
-        self.assertEqual((taken.interrupt.decided_at, taken.interrupt.decided_by),
-                         (first.decided_at, "ann"))
-        self.assertEqual((taken.interrupt.redeemed_by, taken.interrupt.redeemed_at),
-                         ("r2", self.clock()))
+        self.assertEqual(
+            (taken.interrupt.decided_at, taken.interrupt.decided_by), (first.decided_at, "ann")
+        )
+        self.assertEqual(
+            (taken.interrupt.redeemed_by, taken.interrupt.redeemed_at), ("r2", self.clock())
+        )
         self.assert_state("held")
 
     def test_a_run_does_not_take_a_free_answer_with_another(self) -> None:
@@ -310,6 +312,15 @@ class Settling(StoreTests):
         self.assertIs(self.settle("r3"), False)
         first, second = self.the_interrupt(run_id="r1"), self.the_interrupt(run_id="r2")
         self.assertEqual((first.redeemed_by, second.redeemed_by), ("r2", "r3"))
+
+    def test_a_run_that_holds_two_answers_under_one_id_is_allowed_to_act_once(self) -> None:
+        self.asked(run_id="r1")
+        other = self.started("r2")
+        self.answer_for("r3")
+        self.saved(other.interrupted([question()], self.clock()))
+        self.assertIs(self.redeem(run_id="r3").holds, True)
+        self.assertIs(self.settle("r3"), True)
+        self.assertIs(self.settle("r3"), False)
 
 
 class Releasing(StoreTests):
@@ -454,6 +465,13 @@ class Inbox(StoreTests):
         for interrupt_id in ("i1", "i9"):
             with self.unchanged("r1", "r2"), self.rejected(interrupt_id, code="resume_rejected"):
                 self.answer(interrupt_id)
+
+    def test_an_answer_counts_for_the_run_whose_question_was_meant(self) -> None:
+        self.asked("i1", run_id="r1")
+        self.asked("i1", run_id="r2")
+        with self.unchanged("r1", "r2"), self.rejected("i1", code="resume_rejected"):
+            self.answer(asked_by="r1")
+        self.assertIs(self.answer(asked_by="r2").recorded, True)
 
 
 @needs("release_settled")

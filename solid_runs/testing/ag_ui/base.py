@@ -1,4 +1,4 @@
-"""What every part of the conformance suite stands on: a store, its clock, and runs to begin with."""
+"""What every part of the conformance suite stands on: a store, its clock, runs to begin with."""
 
 from __future__ import annotations
 

@@ -120,7 +120,9 @@ def _answer(test: RunStoreConformance) -> None:
 
 
 def _async(test: RunStoreConformance) -> None:
-    twins = [name for name in methods(()) if name.startswith("a") and name[1:] in methods(("async",))]
+    twins = [
+        name for name in methods(()) if name.startswith("a") and name[1:] in methods(("async",))
+    ]
     if not any(getattr(test.store.store, name, None) for name in twins):
         raise NotImplementedError
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from solid_runs.ag_ui.exceptions import StreamError
 from solid_runs.ag_ui.interrupts import Decision, Interrupt
-from solid_runs.ag_ui.records import RunRecord
+from solid_runs.ag_ui.records import RunRecord, Status
 from solid_runs.testing.ag_ui.base import (
     SCOPE,
     THREAD,
@@ -48,7 +48,9 @@ class Saving(StoreTests):
     def test_every_snapshot_comes_back_as_it_was(self) -> None:
         for number, snapshot in enumerate(SNAPSHOTS):
             with self.subTest(snapshot=str(snapshot)[:40]):
-                record = replace(self.reserved(f"r{number}"), snapshot=snapshot, status="started")
+                record = replace(
+                    self.reserved(f"r{number}"), snapshot=snapshot, status=Status.STARTED
+                )
                 self.saved(record)
                 found = self.find(f"r{number}")
                 self.assertEqual(repr(found.snapshot), repr(snapshot))
@@ -95,7 +97,7 @@ class Saving(StoreTests):
             thread_id=THREAD,
             run_id="r1",
             digest="d1",
-            status="interrupted",  # type: ignore[arg-type]  # cleaned
+            status=Status.INTERRUPTED,
             sequence=7,
             snapshot={"a": 1},
             interrupts=(question("i1"), question("i2")),
@@ -135,7 +137,7 @@ class StaleCopies(StoreTests):
                     self.unchanged(was),
                     self.assertRaises(StreamError),
                 ):
-                    self.saved(replace(started, status=status))
+                    self.saved(replace(started, status=Status(status)))
 
     def test_two_ends_of_one_copy_are_one_outcome(self) -> None:
         started = self.started()
@@ -229,7 +231,7 @@ class Copies(StoreTests):
         self.assertEqual(decision and decision.payload, {"rows": [1]})
 
     def test_a_schema_that_is_changed_after_the_save_stays_as_it_was_saved(self) -> None:
-        schema = {"properties": {"a": {}}}
+        schema: dict[str, Any] = {"properties": {"a": {}}}
         self.asked(question(response_schema=schema))
         schema["properties"]["b"] = {}
         self.the_interrupt().response_schema["properties"]["c"] = {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC
-from typing import Final
+from typing import Any, Final
 
 from solid_runs.ag_ui.exceptions import ConfigurationError, RunConflictError
 from solid_runs.ag_ui.records import Status
@@ -180,7 +181,7 @@ class Identities(StoreTests):
     def test_what_is_no_id_is_refused_by_every_query(self) -> None:
         self.asked()
         for why, value in NO_IDS.items():
-            calls = {
+            calls: dict[str, Callable[[Any], Any]] = {
                 "find": lambda v: self.store.find(SCOPE, THREAD, v),
                 "latest_run": lambda v: self.store.latest_run(SCOPE, v),
                 "latest_interrupted": lambda v: self.store.latest_interrupted(SCOPE, v),

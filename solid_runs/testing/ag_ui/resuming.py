@@ -90,11 +90,11 @@ class Resuming(StoreTests):
         self.assert_state("held", "i2")
 
     def test_a_cancelled_entry_keeps_its_metadata(self) -> None:
-        for number, others in enumerate(({"i2": YES}, {"i2": CANCEL}), 1):
-            with self.subTest(others=others):
+        for number, other in enumerate((YES, CANCEL), 1):
+            with self.subTest(other=other):
                 run_id = f"asking{number}"
                 self.asked("i1", "i2", run_id=run_id)
-                self.resume(f"r{number}", i1={**CANCEL, "metadata": {"tab": 1}}, **others)
+                self.resume(f"r{number}", i1={**CANCEL, "metadata": {"tab": 1}}, i2=other)
                 decision = self.the_interrupt("i1", run_id).decision
                 self.assertEqual(decision and decision.metadata, {"tab": 1})
 
@@ -292,12 +292,13 @@ class Cancelling(StoreTests):
             self.resume("r2", i1=CANCEL, i2=CANCEL)
             self.resume("r3", i1=CANCEL, i2=CANCEL)
 
-    def test_a_set_may_leave_out_what_is_answered(self) -> None:
+    def test_a_set_may_leave_out_what_is_answered_and_takes_it_along(self) -> None:
         self.asked("i1", "i2")
         self.redeem(YES, "i1")
-        self.resume("r2", i2=CANCEL)
+        taken = self.resume("r2", i2=CANCEL)
         self.assert_state("settled", "i2")
-        self.assert_state("free", "i1")
+        self.assert_state("held", "i1")
+        self.assertEqual((taken["i1"].recorded, taken["i1"].holds), (False, True))
 
 
 class Crashing(StoreTests):

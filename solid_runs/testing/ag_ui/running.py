@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from solid_runs.ag_ui.exceptions import (
     ConfigurationError,
     RunConflictError,
@@ -115,6 +118,18 @@ class SignsOfLife(StoreTests):
         self.store.heartbeat(record)
         self.assertEqual(self.find().updated_at, self.clock())
 
+    def test_a_heartbeat_may_bring_the_state_along(self) -> None:
+        record = self.started(snapshot={"step": 1})
+        for state in ({"step": [2]}, {}, None):
+            self.store.heartbeat(record, snapshot=state)
+            self.assertEqual(self.find().snapshot, state)
+
+    def test_a_heartbeat_that_is_refused_leaves_the_state(self) -> None:
+        copy = self.started(snapshot={"step": 1})
+        self.store.heartbeat(copy.advance(self.clock()))
+        with self.unchanged("r1"), self.assertRaises(StreamError):
+            self.store.heartbeat(copy, snapshot={"step": 9})
+
     def test_a_heartbeat_of_a_run_that_has_ended_is_refused(self) -> None:
         for status in ("succeeded", "interrupted", "cancelled", "failed"):
             copy = self.started(status)
@@ -135,11 +150,9 @@ class SignsOfLife(StoreTests):
     def test_a_heartbeat_of_a_run_that_was_never_reserved_is_refused(self) -> None:
         copy = self.started(thread_id="t2")
         self.reserved()
-        for change in ({"run_id": "r9"}, {"thread_id": "t9"}, {"scope": "globex"}):
-            stranger = type(copy).from_storage(copy.to_storage() | {
-                {"run_id": "runId", "thread_id": "threadId"}.get(key, key): value
-                for key, value in change.items()
-            })
+        changes: list[dict[str, Any]] = [{"run_id": "r9"}, {"thread_id": "t9"}, {"scope": "x"}]
+        for change in changes:
+            stranger = replace(copy, **change)
             with self.subTest(change=change), self.assertRaises(StreamError):
                 self.store.heartbeat(stranger)
             self.assertIsNone(self.find(stranger.run_id, stranger.thread_id, stranger.scope))

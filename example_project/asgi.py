@@ -1,0 +1,12 @@
+"""What an ASGI server serves. The static files are Django's own way of a demo with DEBUG."""
+
+from __future__ import annotations
+
+import os
+
+from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "example_project.settings")
+
+application = ASGIStaticFilesHandler(get_asgi_application())

@@ -1,0 +1,183 @@
+"""The endpoint under a real server, over sockets, with this process as another one beside it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from solid_runs.ag_ui.models import ReservedRun
+from solid_runs.ag_ui.stores.database import DatabaseStore
+from tests.ag_ui.agents import body, kinds, parse
+from tests.ag_ui.serving import served
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROOT = "/database/"
+store = DatabaseStore()
+
+
+def status_of(run_id: str = "r1") -> str:
+    record = store.find("ann", "t1", run_id)
+    return str(record.status) if record else "none"
+
+
+def wait_for(status: str, run_id: str = "r1", seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while status_of(run_id) != status:
+        assert time.monotonic() < end, f"{run_id} is {status_of(run_id)}, not {status}"
+        time.sleep(0.02)
+
+
+def test_a_run_streams_over_http():
+    with served() as server:
+        answer = server.request("POST", ROOT, body(text="say"))
+        assert answer.status == 200
+        frames = parse(answer.all())
+    assert "content-type: text/event-stream" in answer.text.lower()
+    assert kinds(frames)[0] == "RUN_STARTED"
+    assert kinds(frames)[-1] == "RUN_FINISHED"
+    assert status_of() == "succeeded"
+
+
+def test_a_body_without_a_length_is_read_and_limited():
+    with served(body_bytes=1000) as server:
+        chunked = {"Transfer-Encoding": "chunked"}
+        answer = server.request("POST", ROOT, body(text="say"), **chunked)
+        assert kinds(parse(answer.all()))[-1] == "RUN_FINISHED"
+        answer = server.request("POST", ROOT, body("r2", text="x" * 1000), **chunked)
+        assert answer.status == 413
+    assert status_of("r2") == "none"
+
+
+def test_frames_arrive_as_they_are_yielded_and_comments_between_them():
+    with served(keep_alive=0.1) as server:
+        answer = server.request("POST", ROOT, body(text="pause"))
+        begun = answer.until("TEXT_MESSAGE_CONTENT")
+        assert "TEXT_MESSAGE_END" not in begun
+        assert status_of() == "started"
+        frames = parse(answer.all())
+    assert answer.text.count(": ping\n\n") >= 3
+    assert kinds(frames)[-1] == "RUN_FINISHED"
+
+
+def test_a_run_goes_on_when_its_client_hangs_up():
+    with served() as server:
+        answer = server.request("POST", ROOT, body(text="pause"))
+        answer.until("TEXT_MESSAGE_CONTENT")
+        answer.close()
+        wait_for("succeeded")
+        again = server.request("POST", ROOT, body(text="pause"))
+        assert kinds(parse(again.all())) == ["RUN_STARTED", "RUN_FINISHED"]
+
+
+def test_a_run_that_shall_stop_fails_when_its_client_hangs_up():
+    with served(on_disconnect="stop") as server:
+        answer = server.request("POST", ROOT, body(text="wait"))
+        answer.until("TEXT_MESSAGE_CONTENT")
+        answer.close()
+        wait_for("failed")
+    assert store.find("ann", "t1", "r1").failure["code"] == "client_gone"
+
+
+def test_another_process_cancels_a_run():
+    with served() as server:
+        answer = server.request("POST", ROOT, body(text="wait"))
+        answer.until("TEXT_MESSAGE_CONTENT")
+        assert not store.request_cancel("ann", "t1", "r1").ended
+        frames = parse(answer.all())
+    assert kinds(frames)[-2:] == ["TEXT_MESSAGE_END", "RUN_FINISHED"]
+    assert frames[-1]["outcome"] == {"type": "cancelled"}
+    assert status_of() == "cancelled"
+
+
+def test_another_request_cancels_a_run_at_once():
+    with served(heartbeat=30) as server:
+        answer = server.request("POST", ROOT, body(text="wait"))
+        answer.until("TEXT_MESSAGE_CONTENT")
+        cancel = server.request("POST", f"{ROOT}t1/r1/cancel")
+        assert cancel.status == 202
+        frames = parse(answer.all())
+    assert frames[-1]["outcome"] == {"type": "cancelled"}
+
+
+def test_two_servers_share_a_run():
+    with served() as server, served() as other:
+        answer = server.request("POST", ROOT, body(text="wait"))
+        answer.until("TEXT_MESSAGE_CONTENT")
+        attached = other.request("POST", ROOT, body(text="wait"))
+        attached.until("RUN_STARTED")
+        assert other.request("POST", f"{ROOT}t1/r1/cancel").status == 202
+        for one in (answer, attached):
+            assert parse(one.all())[-1]["outcome"] == {"type": "cancelled"}
+
+
+def test_sync_code_of_an_agent_does_not_hold_up_its_heartbeats():
+    with served() as server:
+        answer = server.request("POST", ROOT, body(text="work"))
+        answer.until("TEXT_MESSAGE_CONTENT")
+        time.sleep(3)
+        assert store.stalled(timedelta(seconds=2)) == []
+        store.request_cancel("ann", "t1", "r1")
+        wait_for("cancelled", seconds=4)
+        assert parse(answer.all())[-1]["outcome"] == {"type": "cancelled"}
+
+
+def test_an_agent_that_blocks_the_server_is_told_what_became_of_its_run():
+    with served() as server:
+        answer = server.request("POST", ROOT, body(text="block"))
+        answer.until("TEXT_MESSAGE_START")
+        time.sleep(1)
+        assert len(store.fail_stalled(timedelta(seconds=0.5))) == 1
+        frames = parse(answer.all())
+    assert frames[-1].kind == "RUN_ERROR"
+    assert frames[-1]["code"] == "stalled"
+    assert status_of() == "failed"
+
+
+def test_a_client_that_reads_slowly_gets_all_of_it():
+    with served() as server:
+        answer = server.request("POST", ROOT, body(text="flood"))
+        answer.until("RUN_STARTED")
+        time.sleep(0.5)
+        frames = parse(answer.all())
+    assert [frame.id for frame in frames] == list(range(1, 1006))
+
+
+def test_a_silent_run_holds_no_connection_to_the_database(vendor):
+    with served() as server:
+        for number in range(1, 6):
+            answer = server.request("POST", ROOT, body(f"r{number}", text="wait"))
+            answer.until("TEXT_MESSAGE_CONTENT")
+        time.sleep(0.5)
+        counts = [connections_beside_this_one(vendor) for _ in range(10)]
+    assert min(counts) <= 1, counts
+
+
+def connections_beside_this_one(vendor: str) -> int:
+    sql = {
+        "postgresql": "pg_stat_activity WHERE datname = current_database()",
+        "mysql": "information_schema.processlist WHERE db = database()",
+        "sqlite": "(SELECT 1) AS one",  # a file has no connections to count
+    }[vendor]
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) - 1 FROM {sql}")
+        (count,) = cursor.fetchone()
+    time.sleep(0.03)
+    return int(count)
+
+
+def test_a_server_that_is_interrupted_ends_its_runs():
+    with served() as server:
+        answer = server.request("POST", ROOT, body(text="wait"))
+        answer.until("TEXT_MESSAGE_CONTENT")
+        answer.close()
+        time.sleep(0.3)
+        server.process.send_signal(signal.SIGINT)
+        server.process.wait(20)
+    record = store.find("ann", "t1", "r1")
+    assert (record.status, record.failure["code"]) == ("failed", "stalled")
+    assert ReservedRun.objects.count() == 1
