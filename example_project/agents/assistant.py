@@ -39,8 +39,8 @@ from django.utils import timezone
 
 from example_project.agents.journal import Journal
 from example_project.agents.models import Refund
+from solid_runs.ag_ui.endpoint.turns import AgentError, Turn
 from solid_runs.ag_ui.interrupts import Interrupt, Redemption
-from solid_runs.ag_ui.turns import AgentError, Turn
 
 Events = AsyncIterator[Any]
 

@@ -13,10 +13,10 @@ from typing import Any, Self
 from ag_ui.core import TextMessageContentEvent, ToolCallStartEvent
 
 from example_project.agents.models import AgentRun
+from solid_runs.ag_ui.endpoint.turns import Turn
 from solid_runs.ag_ui.interrupts import Interrupt
 from solid_runs.ag_ui.models import ReservedRun
 from solid_runs.ag_ui.records import Status
-from solid_runs.ag_ui.turns import Turn
 
 
 class Journal:

@@ -14,17 +14,10 @@ from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.urls import URLPattern, path
 from django.views.generic import View
 
-from solid_runs.ag_ui import digests, frames, inputs, replaying
-from solid_runs.ag_ui.csrf import csrf_failure, is_ambient
-from solid_runs.ag_ui.exceptions import (
-    ConfigurationError,
-    InterruptsPendingError,
-    ResumeRejectedError,
-    RunConflictError,
-    ThreadBusyError,
-)
-from solid_runs.ag_ui.records import Admission, RunKey, RunRecord
-from solid_runs.ag_ui.responses import (
+from solid_runs.ag_ui import digests
+from solid_runs.ag_ui.endpoint import frames, inputs, replaying
+from solid_runs.ag_ui.endpoint.csrf import csrf_failure, is_ambient
+from solid_runs.ag_ui.endpoint.responses import (
     EVENT_STREAM,
     JSON,
     Refused,
@@ -36,10 +29,18 @@ from solid_runs.ag_ui.responses import (
     stream,
     unless_gone,
 )
+from solid_runs.ag_ui.endpoint.streaming import GRACE, LiveRun
+from solid_runs.ag_ui.endpoint.turns import AgentError, Turn
+from solid_runs.ag_ui.exceptions import (
+    ConfigurationError,
+    InterruptsPendingError,
+    ResumeRejectedError,
+    RunConflictError,
+    ThreadBusyError,
+)
+from solid_runs.ag_ui.records import Admission, RunKey, RunRecord
 from solid_runs.ag_ui.scopes import scope_key
 from solid_runs.ag_ui.stores.base import BaseStore, Policy
-from solid_runs.ag_ui.streaming import GRACE, LiveRun
-from solid_runs.ag_ui.turns import AgentError, Turn
 from solid_runs.conf import setting
 
 __all__ = ["AgentError", "AgentView", "Turn"]

@@ -24,12 +24,12 @@ from django.test import AsyncClient
 from django.urls import include, path
 
 from solid_runs.ag_ui.digests import digest, digest_input
+from solid_runs.ag_ui.endpoint.turns import Turn
 from solid_runs.ag_ui.interrupts import Interrupt
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
 from solid_runs.ag_ui.stores.base import BaseStore
 from solid_runs.ag_ui.stores.database import DatabaseStore
 from solid_runs.ag_ui.stores.memory import MemoryStore
-from solid_runs.ag_ui.turns import Turn
 from solid_runs.ag_ui.views import AgentView
 
 Script = Callable[[Turn], Any]

@@ -25,11 +25,11 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connections
 from django.test import AsyncClient, Client, override_settings
 
-from solid_runs.ag_ui.channels import Channel
+from solid_runs.ag_ui.endpoint.channels import Channel
+from solid_runs.ag_ui.endpoint.turns import AgentError
 from solid_runs.ag_ui.exceptions import StreamError
 from solid_runs.ag_ui.models import ReservedRun
 from solid_runs.ag_ui.stores.memory import MemoryStore
-from solid_runs.ag_ui.turns import AgentError
 from tests.ag_ui.agents import (
     AgentClient,
     DatabaseAgent,
@@ -578,9 +578,9 @@ class Broken(MemoryStore):
         self._fail("start" if record.status == "started" else "end")
         return super().save(record)
 
-    def heartbeat(self, record: Any, now: Any = None) -> bool:
+    def heartbeat(self, record: Any, now: Any = None, **more: Any) -> bool:
         self._fail("heartbeat")
-        return super().heartbeat(record, now)
+        return super().heartbeat(record, now, **more)
 
     def settle(self, *args: Any, **kwargs: Any) -> bool:
         self._fail("settle")

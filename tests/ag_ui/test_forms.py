@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from solid_runs.ag_ui.forms import ApprovalForm, JSONAnswerForm, PropertiesForm, answer_form
-from solid_runs.ag_ui.schemas import MOST_CHOICES, MOST_PROPERTIES, flat_properties
+from solid_runs.ag_ui.inbox.forms import ApprovalForm, JSONAnswerForm, PropertiesForm, answer_form
+from solid_runs.ag_ui.inbox.schemas import MOST_CHOICES, MOST_PROPERTIES, flat_properties
 
 SCRIPT = "<script>alert(1)</script>"
 

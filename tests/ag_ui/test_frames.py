@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from solid_runs.ag_ui import frames, inputs, openings
+from solid_runs.ag_ui.endpoint import frames, inputs, openings
 from solid_runs.ag_ui.exceptions import ConfigurationError
 from solid_runs.ag_ui.interrupts import Decision, Interrupt
 from solid_runs.ag_ui.records import RunRecord, Status

@@ -13,7 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
-from solid_runs.ag_ui.inbox import shelf
+from solid_runs.ag_ui.inbox.shelves import shelf
 from solid_runs.ag_ui.interrupts import Decision
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt, RunThread
 from solid_runs.ag_ui.stores.database import DatabaseStore

@@ -12,7 +12,7 @@ from solid_runs import storable
 from solid_runs.admin.display import exact_time
 from solid_runs.ag_ui.admin.display import ago, is_expired, verb
 from solid_runs.ag_ui.exceptions import ResumeRejectedError
-from solid_runs.ag_ui.inbox import answer, asked_later
+from solid_runs.ag_ui.inbox.shelves import answer, asked_later
 from solid_runs.ag_ui.interrupts import RESOLVED, Decision, Interrupt
 from solid_runs.ag_ui.models import RunInterrupt
 

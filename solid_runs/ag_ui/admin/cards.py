@@ -24,14 +24,14 @@ from solid_runs.ag_ui.admin.display import (
     tool_of,
     verb,
 )
-from solid_runs.ag_ui.forms import ApprovalForm, JSONAnswerForm
-from solid_runs.ag_ui.inbox import outcome_is_unknown
+from solid_runs.ag_ui.inbox.forms import ApprovalForm, JSONAnswerForm
+from solid_runs.ag_ui.inbox.shelves import outcome_is_unknown
 from solid_runs.ag_ui.interrupts import AnswerState
 from solid_runs.ag_ui.records import TERMINAL
 from solid_runs.ag_ui.stores.answering import EXPIRY
 
 if TYPE_CHECKING:
-    from solid_runs.ag_ui.forms import AnswerForm
+    from solid_runs.ag_ui.inbox.forms import AnswerForm
     from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
 
 MOST_CHARS: Final = 100_000

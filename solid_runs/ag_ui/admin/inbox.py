@@ -29,8 +29,8 @@ from solid_runs.ag_ui.admin.options import (
     visible_page_of,
 )
 from solid_runs.ag_ui.admin.shelves import InboxChangeList, ShelfFilter
-from solid_runs.ag_ui.forms import AnswerForm, answer_form
-from solid_runs.ag_ui.inbox import actors, asked_later, outcome_is_unknown
+from solid_runs.ag_ui.inbox.forms import AnswerForm, answer_form
+from solid_runs.ag_ui.inbox.shelves import actors, asked_later, outcome_is_unknown
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from solid_runs.admin.display import count_text
 from solid_runs.admin.paginator import CappedPaginator
-from solid_runs.ag_ui.inbox import default_store
+from solid_runs.ag_ui.inbox.shelves import default_store
 from solid_runs.permissions import permission_name
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from solid_runs.ag_ui.admin.display import (
     tool_of,
 )
 from solid_runs.ag_ui.admin.options import page_of
-from solid_runs.ag_ui.inbox import actors, outcome_is_unknown
+from solid_runs.ag_ui.inbox.shelves import actors, outcome_is_unknown
 from solid_runs.ag_ui.interrupts import AnswerState
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
 from solid_runs.ag_ui.records import ACTIVE

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from solid_runs.admin.paginator import count_up_to
 from solid_runs.ag_ui.admin.options import StoreChangeList
-from solid_runs.ag_ui.inbox import WAITING, shelf
+from solid_runs.ag_ui.inbox.shelves import WAITING, shelf
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

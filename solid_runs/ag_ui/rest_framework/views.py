@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from solid_runs.ag_ui.exceptions import ResumeRejectedError
-from solid_runs.ag_ui.inbox import SHELVES, WAITING, answer, shelf
+from solid_runs.ag_ui.inbox.shelves import SHELVES, WAITING, answer, shelf
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
 from solid_runs.ag_ui.records import Status
 from solid_runs.ag_ui.rest_framework.serializers import (

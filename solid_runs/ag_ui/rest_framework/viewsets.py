@@ -12,7 +12,7 @@ from rest_framework.exceptions import NotFound, ParseError, ValidationError
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 
-from solid_runs.ag_ui.inbox import default_store
+from solid_runs.ag_ui.inbox.shelves import default_store
 from solid_runs.ag_ui.stores.database import DatabaseStore
 from solid_runs.columns import AnyModel
 from solid_runs.rest_framework.pagination import RunPagination

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import router, transaction
+from django.db import connections, router, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from solid_runs.ag_ui.digests import digest
@@ -195,10 +195,15 @@ class DatabaseStore(BaseStore):
         return count
 
     def _delete(self, runs: QuerySet[ReservedRun]) -> int:
-        """Delete those of these runs that, once they are locked, are still among them."""
+        """Delete those of these runs that, once they are locked, are still among them.
+
+        One that somebody writes is passed over: to wait for it could be a deadlock.
+        """
+        features = connections[self.using].features
         with transaction.atomic(self.using):
             take_lock(runs)
-            keys = set(runs.select_for_update().values_list("pk", flat=True))
+            locked = runs.select_for_update(skip_locked=features.has_select_for_update_skip_locked)
+            keys = set(locked.values_list("pk", flat=True))
             unsettled = self._interrupts.filter(run__in=keys, settled_at=None)
             keys -= set(unsettled.values_list("run", flat=True))
             pruned = self._runs.filter(pk__in=keys).only("pk")  # Django reads what it deletes

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from solid_runs.ag_ui import frames
+from solid_runs.ag_ui.endpoint import frames
+from solid_runs.ag_ui.endpoint.isolation import own_thread
+from solid_runs.ag_ui.endpoint.openings import Opened
+from solid_runs.ag_ui.endpoint.turns import AGENT_ERROR, AgentError, Turn
 from solid_runs.ag_ui.interrupts import Interrupt
-from solid_runs.ag_ui.isolation import own_thread
-from solid_runs.ag_ui.openings import Opened
 from solid_runs.ag_ui.records import Status
-from solid_runs.ag_ui.turns import AGENT_ERROR, AgentError, Turn
 from solid_runs.printable import text
 
 INTERNAL: Final = {"message": "The run failed.", "code": "internal_error"}

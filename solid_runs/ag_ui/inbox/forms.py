@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from solid_runs.ag_ui.schemas import Property, flat_properties
+from solid_runs.ag_ui.inbox.schemas import Property, flat_properties
 from solid_runs.printable import text
 
 APPROVED: Final = "approved"

@@ -11,9 +11,9 @@ import jsonpatch  # type: ignore[import-untyped]
 from django.http import HttpRequest
 from jsonpointer import JsonPointerException
 
-from solid_runs.ag_ui.frames import RunAgentInput, StateDeltaEvent, StateSnapshotEvent
+from solid_runs.ag_ui.endpoint.frames import RunAgentInput, StateDeltaEvent, StateSnapshotEvent
+from solid_runs.ag_ui.endpoint.isolation import on_fresh_connection
 from solid_runs.ag_ui.interrupts import Decision, Redemption
-from solid_runs.ag_ui.isolation import on_fresh_connection
 from solid_runs.ag_ui.records import RunRecord
 from solid_runs.ag_ui.stores.base import BaseStore
 from solid_runs.storable import DEEPEST, json_value

@@ -11,14 +11,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from solid_runs.ag_ui import frames
-from solid_runs.ag_ui.channels import Channel
+from solid_runs.ag_ui.endpoint import frames
+from solid_runs.ag_ui.endpoint.channels import Channel
+from solid_runs.ag_ui.endpoint.isolation import on_fresh_connection, own_thread
+from solid_runs.ag_ui.endpoint.listening import INTERNAL, Ending, Listener, ending_of
+from solid_runs.ag_ui.endpoint.turns import Turn
 from solid_runs.ag_ui.exceptions import StreamError
-from solid_runs.ag_ui.isolation import on_fresh_connection, own_thread
-from solid_runs.ag_ui.listening import INTERNAL, Ending, Listener, ending_of
 from solid_runs.ag_ui.records import UNSET, RunKey, RunRecord, Status
 from solid_runs.ag_ui.stores.base import BaseStore
-from solid_runs.ag_ui.turns import Turn
 
 CLIENT_GONE: Final = {"message": "The client went away.", "code": "client_gone"}
 SHUT_DOWN: Final = {"message": "The server stopped before the run ended.", "code": "stalled"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from solid_runs.ag_ui.frames import BaseEvent, EventType, as_event
+from solid_runs.ag_ui.endpoint.frames import BaseEvent, EventType, as_event
 from solid_runs.ag_ui.interrupts import Interrupt
 from solid_runs.ag_ui.records import Status
 

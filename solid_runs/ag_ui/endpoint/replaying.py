@@ -8,8 +8,8 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
-from solid_runs.ag_ui import frames
-from solid_runs.ag_ui.isolation import on_fresh_connection
+from solid_runs.ag_ui.endpoint import frames
+from solid_runs.ag_ui.endpoint.isolation import on_fresh_connection
 from solid_runs.ag_ui.records import RunRecord
 from solid_runs.ag_ui.stores.base import BaseStore
 

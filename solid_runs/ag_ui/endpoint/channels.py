@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Final
 
-from solid_runs.ag_ui import frames
+from solid_runs.ag_ui.endpoint import frames
 
 MOST_FRAMES: Final = 256
 """How far an agent may be ahead of the client."""

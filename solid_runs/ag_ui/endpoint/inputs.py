@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from solid_runs.ag_ui.endpoint.frames import MalformedInput, RunAgentInput, read_input
 from solid_runs.ag_ui.exceptions import ConfigurationError
-from solid_runs.ag_ui.frames import MalformedInput, RunAgentInput, read_input
 from solid_runs.ag_ui.scopes import identifier
 from solid_runs.storable import DEEPEST, json_value
 
