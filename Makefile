@@ -57,6 +57,7 @@ test: python
 test-npm: python
 	@$(READY) $(DEMO_NEEDS)
 	@$(RUN) scripts/check_npm_client.py $(ARGS)
+	@$(RUN) scripts/check_docs_client.py
 
 lint: python
 	@$(READY) --extra rest --extra ag-ui --group lint
