@@ -7,6 +7,8 @@ import os
 from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
 from django.core.asgi import get_asgi_application
 
+from solid_runs.ag_ui.asgi import ending_runs
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "example_project.settings")
 
-application = ASGIStaticFilesHandler(get_asgi_application())
+application = ending_runs(ASGIStaticFilesHandler(get_asgi_application()))

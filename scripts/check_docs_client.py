@@ -84,7 +84,7 @@ def project(folder: Path) -> Path:
     app = folder / "myapp"
     app.mkdir()
     (app / "__init__.py").touch()
-    for name in ("agents", "urls"):
+    for name in ("agents", "apps", "receivers", "urls"):
         (app / f"{name}.py").write_text(files[name])
     (folder / "project_settings.py").write_text(SETTINGS + files["settings"])
     (folder / "signed_in.py").write_text(SIGNED_IN)

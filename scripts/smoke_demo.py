@@ -113,6 +113,7 @@ def look(root: str, said: str) -> None:
         assert address in said, f"{address} was not printed"
         assert holds in fetch(browser, address), f"{address} does not show {holds!r}"
     fetch(browser, f"{root}/static/solid_runs_ag_ui/admin.css")
+    fetch(browser, f"{root}/favicon.ico")
     talk(root, said)
 
     credentials = base64.b64encode(f"{name}:{password}".encode()).decode()

@@ -19,7 +19,7 @@ def blocks(document: str) -> dict[str, str]:
     for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         name = re.match(r"# (\S+)\n", code)
         assert name, f"a block of {document} names no file:\n{code}"
-        found[name[1].removesuffix(".py")] += code
+        found[Path(name[1]).stem] += code
     return found
 
 

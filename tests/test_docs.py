@@ -14,9 +14,9 @@ from tests.settings import *
 
 DATABASES = {{"default": {{**DATABASES["default"], "NAME": {database!r}}}}}
 ROOT_URLCONF = "myapp.urls"
-INSTALLED_APPS = ["myapp", *(
+INSTALLED_APPS = [
     name for name in INSTALLED_APPS if not name.startswith(("solid_runs", "tests"))
-)]
+]
 """
 
 AG_UI = """
@@ -34,11 +34,13 @@ from django.core.management import call_command
 from django.test import AsyncClient
 from django.test.utils import get_runner
 
-import myapp.receivers
 from myapp.agents import REFUNDS
-from myapp.receivers import START
+from myapp.receivers import QUEUE, go_on
 from solid_runs.ag_ui.models import ReservedRun
 
+from myapp.asgi import application
+
+assert callable(application)
 call_command("check", fail_level="WARNING")
 
 
@@ -76,8 +78,8 @@ async def conversation(user):
     assert stranger.status_code == 403, stranger.status_code
     client = AsyncClient()
     await client.aforce_login(user)
-    denied = await answered(client, "a", {"approved": False})
-    assert any(one.get("content") == "Not refunded: it was denied." for one in denied), denied
+    denied = await answered(client, "a", {"approved": False, "reason": "too much"})
+    assert any(one.get("content") == "Not refunded: too much." for one in denied), denied
     assert denied[-1]["outcome"] == {"type": "success"}
     assert REFUNDS == []
     approved = await answered(client, "b", {"approved": True})
@@ -92,10 +94,15 @@ async def conversation(user):
     usage = {"scope": user.pk, "thread": "c"}
     code = compile(open("usage.py").read(), "usage.py", "exec")
     await sync_to_async(exec)(code, usage)
-    assert START == [("c", "ask-r1", "maria")], START
-    taken = await frames(client, "c", "r2", "Well?")
-    assert taken[-1]["outcome"] == {"type": "success"}
+    assert QUEUE == [(str(user.pk), "c", "r1-answered")], QUEUE
+    for _ in range(2):
+        await sync_to_async(go_on)(*QUEUE[0])
     assert REFUNDS == ["12.50", "12.50"]
+    seen = (await client.get("/agents/refund/c")).json()
+    assert seen["run"]["status"] == "succeeded" and seen["answers"][0]["state"] == "settled"
+    await frames(client, "d", "r1", "Refund it.")
+    await sync_to_async(go_on)(str(user.pk), "d", "r2")
+    assert (await client.get("/agents/refund/d/r2")).status_code == 404
 
 
 user = User.objects.create_user("somebody")

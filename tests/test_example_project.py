@@ -25,6 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 TABLES = ["agents_agentrun", "agent_runs", "solid_agent_runs"]
 AG_UI_TABLES = ["solid_runs_ag_ui_reservedrun", "solid_runs_ag_ui_runinterrupt"]
+SUBJECTS = ["agents_agent", "agents_document"]
 NAMES = ["pending", "running", "complete", "failed", "cancelled"]
 
 
@@ -58,7 +59,7 @@ def rows(demo_dir: Path, sql: str) -> list[Any]:
 def contents(demo_dir: Path) -> dict[str, list[Any]]:
     return {
         table: rows(demo_dir, f"SELECT * FROM {table} ORDER BY id")
-        for table in [*TABLES, *AG_UI_TABLES, "agents_agent", "agents_document", "auth_user"]
+        for table in [*TABLES, *AG_UI_TABLES, *SUBJECTS, "agents_exchange", "auth_user"]
     }
 
 
@@ -121,6 +122,23 @@ def test_the_inbox_has_something_in_every_state(demo_dir):
     assert {status for (status,) in rows(demo_dir, statuses)} == {
         *("started", "succeeded", "interrupted", "cancelled", "failed")
     }
+
+
+def test_every_prepared_thread_has_a_conversation_and_events_that_were_sent(demo_dir):
+    told = rows(
+        demo_dir,
+        "SELECT r.run_id, r.sequence, r.failure, e.messages FROM solid_runs_ag_ui_reservedrun r"
+        " LEFT JOIN agents_exchange e ON e.scope = r.scope AND e.thread_id = r.thread_id"
+        " AND e.run_id = r.run_id",
+    )
+    assert len(told) > len({run for run, *_ in told}) - 1 > 10
+    for run, sequence, failure, messages in told:
+        roles = [message["role"] for message in json.loads(messages)]
+        assert sequence > len(roles), run
+        # The second run of a thread takes what a person has answered.
+        assert ("user" in roles) == (run.endswith("-1") or run == "prices-2"), run
+        assert {"assistant", "tool"} & set(roles), run
+        assert failure in (None, "null") or json.loads(failure)["message"].endswith("."), run
 
 
 ENDS = {
@@ -277,6 +295,9 @@ token = {"Authorization": "Bearer demo-token"}
 found["with token"] = stranger.get("/api/interrupts/", headers=token).json()["results"]
 wrong = {"Authorization": "Bearer nobody"}
 found["with a wrong token"] = stranger.get("/api/interrupts/", headers=wrong).status_code
+found["conversation"] = "/assistant/#order-980" in program.get(there).content.decode()
+icon = stranger.get("/favicon.ico")
+found["icon"] = [icon.status_code, icon["Content-Type"]]
 found["page"] = program.get("/assistant/").content.decode()
 found["schema"] = program.get(reverse("schema")).status_code
 found["root"] = program.get("/").status_code
@@ -332,6 +353,14 @@ def test_a_reserved_run_and_the_run_of_the_agent_lead_to_each_other(answers):
     assert answers["links"] == [True, True]
 
 
+def test_the_run_of_the_agent_leads_to_the_conversation(answers):
+    assert answers["conversation"] is True
+
+
+def test_what_every_browser_asks_for_is_there(answers):
+    assert answers["icon"] == [200, "image/svg+xml"]
+
+
 def test_a_program_with_a_token_sees_what_waits(answers):
     assert {one["state"] for one in answers["with token"]} == {"open"}
     assert answers["with a wrong token"] in (401, 403)
@@ -373,6 +402,13 @@ async def run(thread, run_id, text=None, until=None, **more):
             await program.post(f"/ag-ui/{thread}/{run_id}/cancel", headers=headers)
     return events
 
+async def told(thread):
+    accept = headers | {"Accept": "text/event-stream"}
+    response = await program.get(f"/ag-ui/{thread}", headers=accept)
+    frames = b"".join([chunk async for chunk in response.streaming_content]).decode().splitlines()
+    events = [json.loads(line[6:]) for line in frames if line.startswith("data: ")]
+    return [one for one in events if one["type"] == "MESSAGES_SNAPSHOT"][-1]["messages"]
+
 async def beside(run_id):
     reserved = await ReservedRun.objects.aget(run_id=run_id)
     found = [one async for one in AgentRun.objects.filter(trace_id=reserved.trace_id)]
@@ -404,6 +440,7 @@ async def main():
     for word in ("fail", "crash"):
         events = await run("t3", word, word)
         found[word] = {"last": events[-1], **await beside(word)}
+    found["told"] = {thread: await told(thread) for thread in ("t1", "t2", "t3", "order-982")}
     nobody = await program.get("/ag-ui/t1")
     found["nobody"] = nobody.status_code
     print(json.dumps(found))
@@ -452,6 +489,44 @@ def test_a_failing_agent_leaves_a_failed_run_with_its_error(talked):
         assert (talked[word]["reserved"], talked[word]["statuses"]) == ("failed", ["failed"])
         assert error in talked[word]["error"]
     assert "ledger" not in str(talked["crash"]["last"])
+
+
+def test_a_page_that_is_loaded_again_is_told_the_conversation(talked):
+    said = [
+        (one["role"], one.get("content") or one["toolCalls"][0]["function"])
+        for one in talked["told"]["t1"]
+        if one["role"] != "activity"
+    ]
+    assert said == [
+        ("user", "refund 12.50"),
+        ("assistant", "I can refund 12.50 EUR. May I?"),
+        ("assistant", {"name": "refund", "arguments": '{"amount": "12.50", "currency": "EUR"}'}),
+        ("tool", "Refunded 12.50 EUR."),
+        ("assistant", "The refund is made."),
+    ]
+
+
+def activities(messages: list[Any]) -> list[tuple[str, Any]]:
+    found = [one for one in messages if one["role"] == "activity"]
+    return [(one["activityType"], one["content"]) for one in found]
+
+
+def test_the_conversation_says_what_was_answered_and_by_whom(talked):
+    ((kind, answer),) = activities(talked["told"]["t1"])
+    assert (kind, answer["payload"], answer["by"]) == ("answer", {"approved": True}, "demo")
+    assert answer["waits"] is False
+    ((_, answer),) = activities(talked["told"]["order-982"])
+    assert (answer["by"], answer["waits"]) == ("maria", True)
+
+
+def test_the_conversation_says_what_failed_and_what_was_cancelled(talked):
+    messages = talked["told"]["t2"]
+    assert [one["role"] for one in messages] == ["user", "assistant", "activity"]
+    assert messages[1]["content"].startswith("1 2 3 4 ")
+    assert activities(messages) == [("cancelled", {})]
+    closed = {"message": "The booking system is closed on Sundays.", "code": "closed"}
+    silent = {"message": "The run failed.", "code": "internal_error"}
+    assert activities(talked["told"]["t3"]) == [("failed", closed), ("failed", silent)]
 
 
 def test_the_endpoint_shows_strangers_no_run(talked):

@@ -201,23 +201,59 @@ async def act_on_answers(turn: Turn, journal: Journal) -> Events:
     for tool_call_id in turn.unknown:
         made = await refunds_of(turn).filter(tool_call_id=tool_call_id).aexists()
         yield tool_result(tool_call_id, "Refunded before." if made else "The outcome is unknown.")
+    closing: list[str] = []
+    if any(given.interrupt.cancelled for given in turn.answers):
+        closing.append("Without an answer I leave that.")
     for given in turn.answers:
         if given.holds and await turn.settle(given.interrupt.id):
             async for event in act_on(turn, journal, given):
                 yield event
-    async for event in say("That is settled."):
-        yield event
+            closing += closing_words(given.interrupt)
+    if closing:
+        async for event in say(" ".join(dict.fromkeys(closing))):
+            yield event
+
+
+def answers_to(interrupt: Interrupt) -> dict[str, Any]:
+    payload = interrupt.decision.payload if interrupt.decision else None
+    return payload if isinstance(payload, dict) else {}
+
+
+def closing_words(interrupt: Interrupt) -> list[str]:
+    if interrupt.tool_call_id is None:
+        return []
+    if answers_to(interrupt).get("approved") is not True:
+        return ["You said no, so I have left that alone."]
+    if is_refund(interrupt):
+        return ["The refund is made."]
+    return ["That is done, as far as a demo does it: its refunds are its only tool."]
+
+
+def is_refund(interrupt: Interrupt) -> bool:
+    """The prepared threads of the demo ask about other tools too, which it does not have."""
+    return bool(interrupt.metadata and interrupt.metadata.get("tool") == "refund")
+
+
+def booked(answers: dict[str, Any]) -> str:
+    if "room" in answers:
+        return f"I book a {answers['room']} for {answers.get('name')}."
+    words = {True: "yes", False: "no"}
+    given = [
+        f"{name} {words[value] if isinstance(value, bool) else value}"
+        for name, value in answers.items()
+    ]
+    return f"I book that: {', '.join(given)}."
 
 
 async def act_on(turn: Turn, journal: Journal, given: Redemption) -> Events:
-    interrupt = given.interrupt
-    payload = interrupt.decision.payload if interrupt.decision else None
-    answers = payload if isinstance(payload, dict) else {}
+    interrupt, answers = given.interrupt, answers_to(given.interrupt)
     if interrupt.tool_call_id is None:
         async with journal.step("tool", "book") as outcome:
             outcome["detail"] = json.dumps(answers)
-        async for event in say(f"I book a {answers.get('room')} for {answers.get('name')}."):
+        async for event in say(booked(answers)):
             yield event
+    elif answers.get("approved") is True and not is_refund(interrupt):
+        yield tool_result(interrupt.tool_call_id, "Done.")
     elif answers.get("approved") is True:
         async with journal.step("tool", "refund") as outcome:
             refund = await make_refund(turn, interrupt)
@@ -226,7 +262,7 @@ async def act_on(turn: Turn, journal: Journal, given: Redemption) -> Events:
         yield patch("add", "/refunds/-", shown(refund))
     else:
         reason = answers.get("reason") or "no reason given"
-        await journal.run.aadd_log(f"refund denied: {reason}")
+        await journal.run.aadd_log(f"denied: {reason}")
         yield tool_result(interrupt.tool_call_id, f"Denied: {reason}.")
 
 

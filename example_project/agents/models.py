@@ -71,3 +71,22 @@ class Refund(models.Model):
 
     def __str__(self) -> str:
         return f"{self.amount} EUR"
+
+
+class Exchange(models.Model):
+    """What was said in one run of a thread, as messages of AG-UI. The store keeps no text."""
+
+    scope = models.CharField(max_length=255)
+    thread_id = models.CharField(max_length=255)
+    run_id = models.CharField(max_length=255)
+    messages = models.JSONField(default=list)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["scope", "thread_id", "run_id"], name="agents_exchange_run"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.run_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -106,12 +106,15 @@ class Interrupt:
                 raise ConfigurationError(f"{name} of interrupt {self.id!r} must be an object.")
         if self.decision is None and (self.redeemed_by, self.settled_at) != (None, None):
             raise ConfigurationError(f"Interrupt {self.id!r} is held or settled without an answer.")
-        run_id = partial(identifier, "redeemed_by")
-        for cleaned, names in ((aware, MOMENTS), (text, TEXTS), (run_id, ["redeemed_by"])):
-            for name in names:
-                value = getattr(self, name)
-                if value is not None:
-                    object.__setattr__(self, name, cleaned(value))
+        cleaners: dict[str, Callable[[Any], Any]] = {
+            **{name: partial(moment, name) for name in MOMENTS},
+            **dict.fromkeys(TEXTS, text),
+            "redeemed_by": partial(identifier, "redeemed_by"),
+        }
+        for name, cleaned in cleaners.items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, cleaned(value))
 
     @property
     def state(self) -> AnswerState:
@@ -153,6 +156,8 @@ class Interrupt:
             answered = replace(self, decision=decision, decided_at=now, decided_by=by)
             return Redemption(answered._held_by(run_id, now), True, run_id is not None)
         if not self.decision.agrees(decision):
+            if self.cancelled:
+                raise self._refused("was cancelled already")
             raise self._refused("was answered otherwise already; the first answer holds")
         if run_id is None:
             return Redemption(self, False, False)

@@ -38,8 +38,8 @@ class ReservedRun(models.Model):
     snapshot = JSONTextField(_("state"), null=True)
 
     class Meta:
-        verbose_name = _("reserved run")
-        verbose_name_plural = _("reserved runs")
+        verbose_name = _("AG-UI run")
+        verbose_name_plural = _("AG-UI runs")
         default_permissions = ("view",)
         permissions = [
             ("view_run_content", _("Can see the state and the failures of runs")),
@@ -124,7 +124,7 @@ class RunInterrupt(models.Model):
 
     class Meta:
         verbose_name = _("interrupt")
-        verbose_name_plural = _("interrupts")
+        verbose_name_plural = _("interrupts (approval inbox)")
         default_permissions = ("view",)
         permissions = [
             ("decide_interrupt", _("Can answer what runs ask")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from solid_runs.ag_ui.exceptions import RunConflictError, StreamError
 from solid_runs.ag_ui.interrupts import CANCELLED, AnswerState, Interrupt
@@ -13,7 +14,8 @@ def reconcile(stored: RunRecord, given: RunRecord) -> RunRecord:
     """The record to store when ``given`` is saved over ``stored``.
 
     StreamError when ``given`` is a stale copy: it would move an ended run, lower the sequence, or
-    take back an answer. Once a run has ended, the state and the failure of the first save stay.
+    take back an answer. Once a run has ended, what it asked and the state and the failure of the
+    first save stay.
     """
     if given.digest != stored.digest:
         raise RunConflictError(given.thread_id, given.run_id)
@@ -29,6 +31,8 @@ def reconcile(stored: RunRecord, given: RunRecord) -> RunRecord:
             raise _stale(stored, f"this copy has no interrupt {interrupt.id!r}")
         if not _follows(interrupt, told):
             raise _stale(stored, f"the answer to {interrupt.id!r} was changed meanwhile")
+    if stored.terminal and _questions(stored) != _questions(given):
+        raise _stale(stored, "an ended run asks nothing else than what it has asked")
     kept = replace(given, created_at=stored.created_at)
     if stored.terminal:
         kept = replace(kept, snapshot=stored.snapshot, failure=stored.failure)
@@ -55,6 +59,10 @@ def _follows(stored: Interrupt, given: Interrupt) -> bool:
     if stored.state is AnswerState.HELD:
         return given.redeemed_by == stored.redeemed_by and given.settled_at is not None
     return True
+
+
+def _questions(record: RunRecord) -> list[dict[str, Any]]:
+    return [interrupt.to_dict() for interrupt in record.interrupts]
 
 
 def _answer(interrupt: Interrupt) -> tuple[object, ...]:

@@ -89,6 +89,11 @@ class RunRecord:
         """Interrupted with something pending: never to be reported as success."""
         return self.status is Status.INTERRUPTED and bool(self.pending_interrupts)
 
+    def answerable_interrupts(self, now: datetime) -> tuple[Interrupt, ...]:
+        """The pending ones, which are answered together; none once all of them have expired."""
+        pending = self.pending_interrupts
+        return () if all(interrupt.expired(now) for interrupt in pending) else pending
+
     def interrupt(self, interrupt_id: str) -> Interrupt | None:
         return next((one for one in self.interrupts if one.id == interrupt_id), None)
 

@@ -6,6 +6,7 @@ from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 
+from solid_runs import times
 from solid_runs.ag_ui.exceptions import ConfigurationError
 from solid_runs.storable import DEEPEST, json_value
 from solid_runs.times import parse_moment
@@ -32,11 +33,12 @@ def iso(moment: datetime | None) -> str | None:
 
 
 def aware(moment: datetime) -> datetime:
-    """A moment in UTC, which a naive one means. Two of one zone would compare by the wall clock."""
-    if moment.tzinfo is None:
-        return moment.replace(tzinfo=UTC)
+    """A moment in UTC. A naive one means UTC, or local time where USE_TZ is off.
+
+    Two of one zone would compare by the wall clock.
+    """
     try:
-        return moment.astimezone(UTC)
+        return times.aware(moment).astimezone(UTC)
     except OverflowError as error:
         raise ConfigurationError(f"{moment} is outside of the years 1 to 9999 in UTC.") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, ClassVar, Final, Literal, cast
 from uuid import uuid4
 
@@ -21,6 +22,8 @@ from solid_runs.ag_ui.endpoint.responses import (
     EVENT_STREAM,
     JSON,
     Refused,
+    answer_shown,
+    aside,
     let_go_of_connections,
     not_found,
     readable,
@@ -114,24 +117,52 @@ class AgentView(View):
         """What of a request makes it that request when its run id is sent again: a JSON value."""
         return digests.digest_input(body)
 
-    def trace_id_of(self, request: HttpRequest, input: frames.RunAgentInput) -> str | None:
-        """What the run's rows are found by in other tables; a new UUID by default."""
+    def trace_id_of(self, request: HttpRequest | None, input: frames.RunAgentInput) -> str | None:
+        """What the run's rows are found by in other tables; a new UUID by default.
+
+        ``request``: None in run_without_client().
+        """
         return str(uuid4())
 
     async def messages_of(self, request: HttpRequest, record: RunRecord) -> Sequence[Any] | None:
         """The whole conversation for a client that attaches, or None, which leaves the client's.
 
-        Messages that are left out are removed from the client.
+        No text is kept by the store: a host that keeps its own gives it to a reloaded page here,
+        and once more when a run ends for which the page waited. Messages that are left out are
+        removed from the client.
         """
         return None
 
     def needs_csrf(self, request: HttpRequest) -> bool:
         """Whether the request must bear a CSRF token: when its credentials are a browser's own.
 
-        These are the session's cookie, REMOTE_USER and HTTP Basic; a request with a token in
-        the Authorization header is exempt. Say False only where scope_of() reads neither.
+        These are cookies, REMOTE_USER and HTTP Basic; a request with a token in the Authorization
+        header is exempt. Say False only where scope_of() reads none of them.
         """
         return is_ambient(request)
+
+    # Without a client
+
+    @classmethod
+    async def run_without_client(
+        cls, scope: Any, body: Mapping[str, Any], *, by: str | None = None
+    ) -> RunRecord:
+        """Run the agent for nobody's browser, to its end, and return how it ended.
+
+        For a task queue, such as when an inbox has answered. ``body``: what a client would send,
+        with ``threadId``, ``runId``, ``messages`` and so on. A run id that is known runs nothing
+        and gives the run as it is, so a task may come twice. MalformedInput names a field that is
+        wrong; the other errors are those of admit(), with InterruptsPendingError for a thread that
+        still waits for an answer.
+        """
+        view, sent = cls(), inputs.read_object(dict(body))
+        trace_id = view.trace_id_of(None, sent.input)
+        admission = await view._reserve(scope_key(scope), sent, trace_id, by=by, offer=False)
+        if admission.new:
+            turn = Turn(cls.store, admission.record, sent.input, None, admission.answers, trace_id)
+            async for _ in view._live(turn).begin():
+                pass
+        return await cls.store.afind(*RunKey.of(admission.record)) or admission.record
 
     # Routes
 
@@ -180,46 +211,36 @@ class AgentView(View):
             return await self._cancel(request, thread_id, run_id)
         raw = self._read_body(request)
         await self._check_csrf(request)
+        scope = await self._scope(request)  # a stranger's request is not worth reading
         try:
-            body, input = inputs.read_request(raw)
+            sent = await aside(len(raw), inputs.read_request, raw)
         except frames.MalformedInput as error:
             raise Refused(400, "malformed", str(error), field=error.field) from error
-        scope = await self._scope(request)
         refuse_without_asgi(request)
-        return await unless_gone(self._admit(request, scope, body, input))
+        return await unless_gone(self._answer(request, scope, sent))
 
-    async def _admit(
-        self,
-        request: HttpRequest,
-        scope: str,
-        body: Mapping[str, Any],
-        input: frames.RunAgentInput,
+    async def _answer(
+        self, request: HttpRequest, scope: str, sent: inputs.Request
     ) -> HttpResponseBase:
-        trace_id = self.trace_id_of(request, input)
+        trace_id = self.trace_id_of(request, sent.input)
         try:
-            admission: Admission = await self.store.aadmit(
-                scope,
-                input.thread_id,
-                input.run_id,
-                digests.digest(self.digest_input(body)),
-                body.get("resume") or (),
+            admission = await self._reserve(
+                *(scope, sent, trace_id),
                 by=await self.actor_of(request),
                 offer=self._option("offer"),
-                policy=self.policy,
-                trace_id=trace_id,
-                parent_run_id=input.parent_run_id,
             )
         except REFUSALS as error:
             return stream(replaying.refused(str(error), error.code))
         except ConfigurationError as error:
             raise Refused(400, "malformed", str(error)) from error
+        record = admission.record
         if admission.offered:
-            messages = await self.messages_of(request, admission.record)
-            return stream(replaying.offered(admission.record, input.run_id, messages))
+            messages = await self.messages_of(request, record)
+            return stream(replaying.offered(record, sent.input.run_id, messages))
         if admission.attached:
-            return await self._attach(request, admission.record)
+            return await self._attach(request, record)
         await let_go_of_connections()
-        turn = Turn(self.store, admission.record, input, request, admission.answers, trace_id)
+        turn = Turn(self.store, record, sent.input, request, admission.answers, trace_id)
         return stream(self._live(turn).begin())
 
     async def get(
@@ -233,16 +254,16 @@ class AgentView(View):
             record = await self.store.afind(scope, thread_id, run_id)
         if record is None:
             raise not_found()
-        asking = None
-        if run_id is None:
-            asking = await self.store.alatest_interrupted(scope, thread_id)
         if request.get_preferred_type([JSON, EVENT_STREAM]) == EVENT_STREAM:
-            return await self._attach(request, record, asking)
+            return await self._attach(request, record, by_thread=run_id is None)
         told: dict[str, Any] = {"run": shown(record)}
         if run_id is None:
-            told["interrupts"] = (
-                [one.to_dict() for one in asking.pending_interrupts] if asking else []
-            )
+            asking = await self.store.alatest_interrupted(scope, thread_id)
+            open_ones = asking.answerable_interrupts(self.store.now()) if asking else ()
+            told["interrupts"] = [one.to_dict() for one in open_ones]
+            told["answers"] = [
+                answer_shown(one) for one in (asking.interrupts if asking else ()) if one.decided
+            ]
         response = JsonResponse(told)
         response.headers["Vary"] = "Accept"
         return response
@@ -261,6 +282,22 @@ class AgentView(View):
 
     # Steps of these
 
+    async def _reserve(
+        self, scope: str, sent: inputs.Request, trace_id: str | None, *, by: str | None, offer: bool
+    ) -> Admission:
+        return await self.store.aadmit(
+            scope,
+            sent.input.thread_id,
+            sent.input.run_id,
+            await aside(sent.size, lambda: digests.digest(self.digest_input(sent.body))),
+            sent.body.get("resume") or (),
+            by=by,
+            offer=offer,
+            policy=self.policy,
+            trace_id=trace_id,
+            parent_run_id=sent.input.parent_run_id,
+        )
+
     def _live(self, turn: Turn) -> LiveRun:
         ttl = self._option("interrupt_ttl")
         return LiveRun(
@@ -275,20 +312,19 @@ class AgentView(View):
         )
 
     async def _attach(
-        self, request: HttpRequest, record: RunRecord, asking: RunRecord | None = None
+        self, request: HttpRequest, record: RunRecord, by_thread: bool = False
     ) -> HttpResponseBase:
         refuse_without_asgi(request)
-        messages = await self.messages_of(request, record)
         await let_go_of_connections()
         return stream(
             replaying.attached(
                 self.store,
                 record,
-                messages,
+                partial(self.messages_of, request),
                 limit=self._option("attach_limit"),
                 heartbeat=self._option("heartbeat"),
                 keep_alive=self._option("keep_alive"),
-                asking=asking,
+                by_thread=by_thread,
             )
         )
 
@@ -314,4 +350,9 @@ class AgentView(View):
         scope = await self.scope_of(request)
         if scope is None:
             raise PermissionDenied("These are nobody's runs.")
-        return scope_key(scope)
+        try:
+            return scope_key(scope)
+        except ConfigurationError as error:
+            if isinstance(scope, str):  # such as a claim of the client's
+                raise PermissionDenied(str(error)) from error
+            raise

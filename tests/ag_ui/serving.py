@@ -99,7 +99,10 @@ class Connection:
 
 @contextmanager
 def served(**options: Any) -> Iterator[Server]:
-    """A server in a process of its own. ``options`` are attributes of its view."""
+    """A server in a process of its own. ``options`` are attributes of its view.
+
+    ``ending_runs``: whether its application is wrapped in that, which it is unless it is False.
+    """
     from django.db import connections
 
     names = {alias: str(connections[alias].settings_dict["NAME"]) for alias in connections}
@@ -152,13 +155,18 @@ def serve(names: dict[str, str], options: dict[str, Any]) -> None:
     for alias, name in names.items():
         connections.settings[alias]["NAME"] = name
     settings.ROOT_URLCONF = "tests.ag_ui.agents"
+    from solid_runs.ag_ui.asgi import ending_runs
     from tests.ag_ui.agents import DatabaseAgent
+
+    application: Any = get_asgi_application()
+    if options.pop("ending_runs", True):
+        application = ending_runs(application)
 
     for name, value in ({"heartbeat": 0.2} | options).items():
         setattr(DatabaseAgent, name, value)
     DatabaseAgent.script = staticmethod(script)
     listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(get_asgi_application(), lifespan="off", log_level="warning")
+    config = uvicorn.Config(application, timeout_graceful_shutdown=1, log_level="warning")
     server = uvicorn.Server(config)
 
     def stop_with_the_test() -> None:

@@ -128,7 +128,57 @@ def test_the_inbox_shows_what_waits_by_deadline_and_those_without_one_last(viewe
     assert shown(viewer, "?show=answered") == ["answered"]
     assert len(shown(viewer, "?show=all")) == 7
     tabs = {str(tab["label"]): tab["count"] for tab in viewer.get(INBOX).context["cl"].tabs()}
-    assert tabs == {"Waiting": 4, "Expired": 1, "Stale": 1, "Answered": "", "All": ""}
+    assert tabs == {
+        "Waiting": "4",
+        "Needs attention": "1",
+        "Expired": "1",
+        "Stale": "1",
+        "Answered": "",
+        "All": "",
+    }
+
+
+def test_what_needs_attention_was_acted_on_by_a_run_that_came_to_no_good_end(viewer, operator):
+    for name, status in {
+        "failed": "failed",
+        "cancelled": "cancelled",
+        "fine": "succeeded",
+        "acting": None,
+    }.items():
+        acted_on(asked(question(name), thread_id=name), status=status)
+    # Of the same names as one that failed, but not of its thread or scope.
+    acted_on(asked(question("other"), thread_id="failed", scope="s2"), status="succeeded")
+    gone, store = asked(question("gone"), thread_id="gone"), DatabaseStore()
+    cancelled = [{"interruptId": "gone", "status": "cancelled"}]
+    taker = store.admit("s1", "gone", "r2", "digest", cancelled).record
+    store.save(taker.start(store.now()).finish("failed", store.now()))
+    assert fresh(gone).state == "settled"
+    assert shown(viewer, "?show=attention") == ["cancelled", "failed"]
+    lost = RunInterrupt.objects.get(interrupt_id="failed")
+    operator.post(page(lost, "release"))
+    assert shown(viewer, "?show=attention") == ["cancelled"]
+
+
+def test_the_questions_of_a_run_are_shown_in_its_order(viewer):
+    asked(*(question(name) for name in "abc"), thread_id="first")
+    asked(*(question(name) for name in "de"), thread_id="second")
+    assert shown(viewer, "?show=all") == ["d", "e", "a", "b", "c"]
+    assert shown(viewer, "?q=first") == ["a", "b", "c"]
+
+
+def test_a_search_that_finds_nothing_says_what_is_searched(viewer):
+    assert "the whole id of a thread, a run or an interrupt" in text(viewer.get(f"{INBOX}?q=i-"))
+
+
+def test_the_inbox_has_one_name(viewer):
+    interrupt = asked()
+    for url in (INBOX, page(interrupt)):
+        [crumbs] = re.findall(
+            r'<(?:div|ol) class="breadcrumbs">.*?</(?:div|ol)>', text(viewer.get(url)), re.S
+        )
+        assert "Approval inbox" in crumbs
+        assert "nterrupts" not in crumbs
+    assert f'href="{INBOX}"' in crumbs
 
 
 def test_a_search_finds_whole_ids_in_every_state(viewer):
@@ -157,17 +207,23 @@ def test_a_card_says_what_until_when_and_with_which_arguments(viewer):
         question(message="Refund it?", metadata=metadata, expires_at=deadline),
         run_id="r-77",
         thread_id="order-1182",
+        scope="tenant-1",
     )
     body = unescape(text(viewer.get(INBOX)))
-    for part in ("tool_call · refund", "order-1182", "r-77", "Refund it?", "expires in 14"):
+    for part in ("tool_call · refund", "order-1182", "r-77", "tenant-1", "expires in 14"):
         assert part in body.replace("\xa0", " "), part
+    assert re.search(r"<h2[^>]*><a[^>]*>Refund it\?</a></h2>", body)
+    assert f'href="{RUNS}?q=order-1182"' in body
     assert '{"amount": "1284.50"}' in body
     assert '{"cost": 3}' in body
     assert re.search(r'title="\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w+"', body)
 
 
-@pytest.mark.parametrize("url", [INBOX, f"{INBOX}?show=answered", RUNS])
-def test_a_list_costs_the_same_for_any_number_of_rows(operator, url):
+@pytest.mark.parametrize(
+    ("url", "most"),
+    [(INBOX, 12), (f"{INBOX}?show=answered", 13), (f"{INBOX}?show=attention", 15), (RUNS, 12)],
+)
+def test_a_list_costs_the_same_for_any_number_of_rows(operator, url, most):
     def queries():
         with CaptureQueriesContext(connection) as made:
             assert operator.get(url).status_code == 200
@@ -181,7 +237,7 @@ def test_a_list_costs_the_same_for_any_number_of_rows(operator, url):
     fill(2, "few")
     few = queries()
     fill(8, "many")
-    assert len(queries()) == len(few) <= 12
+    assert len(queries()) == len(few) <= most
     sql = [query["sql"] for query in few]
     assert not [one for one in sql if '"snapshot"' in one or "`snapshot`" in one]
     counts = [one for one in sql if "COUNT(*)" in one and "solid_runs_ag_ui" in one]
@@ -272,9 +328,11 @@ def test_what_is_not_there_is_not_found(operator, pk):
 
 
 def test_an_approval_is_recorded_and_says_what_happens_next(maria):
-    interrupt = asked()
+    interrupt = asked(question(message="Refund 12.50 EUR?"))
     response = post(maria, interrupt, "approve", back="show=all")
-    assert told(response) == ["Approved. The answer is free: the next run of the thread takes it."]
+    assert told(response) == [
+        "Approved: “Refund 12.50 EUR?”. The next run of the thread takes the answer."
+    ]
     assert response.redirect_chain == [(f"{INBOX}?show=all", 302)]
     answered = fresh(interrupt)
     assert answered.decision == {
@@ -286,10 +344,22 @@ def test_an_approval_is_recorded_and_says_what_happens_next(maria):
     assert history(interrupt) == [("maria", 'Approved: {"approved":true}')]
 
 
+def test_an_answer_waits_for_those_to_the_other_questions_of_its_run(maria, operator):
+    one = asked(*(question(name) for name in ("a", "b", "late")))
+    expire(RunInterrupt.objects.get(interrupt_id="late"))
+    once = "takes the answer once the other question of this run is answered."
+    assert once in told(post(maria, one))[0]
+    for url in (page(one), f"{INBOX}?show=answered"):
+        assert once in text(maria.get(url))
+    other = RunInterrupt.objects.get(interrupt_id="b")
+    assert "The next run of the thread takes the answer." in told(post(maria, other))[0]
+    assert "takes the answer once" not in text(maria.get(page(one)))
+
+
 def test_a_denial_is_resolved_and_carries_its_reason(maria):
     interrupt = asked()
     response = post(maria, interrupt, "deny", reason="Not today")
-    assert told(response)[0].startswith("Denied.")
+    assert told(response)[0].startswith("Denied: ")
     assert response.redirect_chain == [(page(interrupt), 302)]
     decision = fresh(interrupt).decision
     assert decision["status"] == "resolved"
@@ -308,8 +378,13 @@ def test_a_form_is_answered_with_its_values(maria):
     interrupt = asked(question(reason="input_required", response_schema=FLIGHT))
     assert "Flight" in text(maria.get(INBOX))
     response = post(maria, interrupt, "send", property0="1", property1="2")
-    assert told(response) == ["Answered. The answer is free: the next run of the thread takes it."]
+    assert told(response) == [
+        "Answered: “input_required”. The next run of the thread takes the answer."
+    ]
     assert fresh(interrupt).decision["payload"] == {"flight": "UA62", "bags": 2}
+    assert '<code>{"flight":"UA62","bags":2}</code>' in unescape(
+        text(maria.get(f"{INBOX}?show=answered"))
+    )
 
 
 def test_a_form_that_is_filled_in_wrongly_comes_back_with_what_was_entered(maria):
@@ -318,6 +393,9 @@ def test_a_form_that_is_filled_in_wrongly_comes_back_with_what_was_entered(maria
     body = text(response)
     assert "less than or equal to 3" in body
     assert 'value="7"' in body
+    [note] = re.findall(r'<p class="errornote">.*?</p>', body, re.S)
+    assert "Your answer was not sent" in note
+    assert f'href="{INBOX}?show=all"' in note
     assert '<input type="hidden" name="back" value="show=all">' in body
     assert fresh(interrupt).decision is None
     assert history(interrupt) == []
@@ -334,11 +412,16 @@ def test_any_other_schema_is_answered_in_json(maria):
 
 
 def test_who_was_slower_reads_who_was_faster(maria):
-    interrupt = asked()
-    DatabaseStore().answer("s1", "t1", "i1", DENIED, by="jonas")
+    interrupt = asked(question(message="Refund it?"))
+    reason = {"approved": False, "reason": "Too much"}
+    DatabaseStore().answer("s1", "t1", "i1", {**DENIED, "payload": reason}, by="jonas")
     [message] = told(post(maria, interrupt, "approve"))
-    assert re.match(r".*Somebody was faster: denied by jonas \d seconds? ago\.", message)
-    assert fresh(interrupt).decision["payload"] == {"approved": False}
+    assert re.fullmatch(
+        r"Your answer to “Refund it\?” was not taken: somebody was faster, it was denied by jonas "
+        r"\d seconds? ago \(“Too much”\)\.",
+        message,
+    )
+    assert fresh(interrupt).decision["payload"] == reason
     assert history(interrupt) == []
 
 
@@ -346,7 +429,7 @@ def test_who_gives_the_same_answer_again_reads_that_it_was_given(maria):
     interrupt = asked()
     DatabaseStore().answer("s1", "t1", "i1", APPROVED, by="jonas")
     [message] = told(post(maria, interrupt, "approve"))
-    assert "of the same mind: approved by jonas" in message
+    assert "of the same mind: “tool_call” was approved by jonas" in message
     assert fresh(interrupt).decided_by == "jonas"
     assert history(interrupt) == []
 
@@ -355,7 +438,7 @@ def test_an_answer_after_the_deadline_reads_when_that_was(maria):
     interrupt = asked()
     expire(interrupt)
     [message] = told(post(maria, interrupt))
-    assert re.search(r"It expired at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", message)
+    assert re.search(r"it expired at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", message)
     assert fresh(interrupt).decision is None
     assert 'name="answer"' not in text(maria.get(page(interrupt)))
 
@@ -366,7 +449,7 @@ def test_an_answer_to_a_stale_one_reads_which_run_asked_later(maria, later_id):
     stale = asked(question("i1"))
     later = asked(question(later_id), run_id="r-9")
     [message] = told(post(maria, stale))
-    assert "stale: run r-9 has asked later" in message
+    assert "stale, run r-9 has asked later" in message
     assert fresh(stale).decision is None
     assert fresh(later).decision is None
     body = text(maria.get(page(stale)))
@@ -415,7 +498,7 @@ def test_an_answered_card_says_who_when_and_what_happens_next(viewer):
         return " ".join(unescape(body).split())
 
     assert re.search(r"Denied by jonas \d+ seconds? ago\. “Too much”", said("free"))
-    assert "The next run of the thread takes it." in said("free")
+    assert "The next run of the thread takes the answer." in said("free")
     assert "Run r-13 has taken the answer and not acted on it yet." in said("held")
     assert re.search(r"Acted on by run r2 \d+ seconds? ago\.", said("done"))
     assert "which then ended as failed: outcome unknown" in said("lost")
@@ -438,11 +521,31 @@ def test_a_release_is_asked_about_first_and_then_done_and_logged(operator):
     assert "the tool may run twice" in confirmation
     assert fresh(interrupt).state == "settled"
     response = operator.post(page(interrupt, "release"), follow=True)
-    assert "the next run of the thread takes it, and its tool may run twice" in told(response)[0]
+    assert told(response) == [
+        "Released: “tool_call”. The next run of the thread takes the answer. "
+        "Run r2 had acted on it before, so its tool may run twice."
+    ]
     assert fresh(interrupt).state == "free"
     assert history(interrupt) == [
         ("operator", "Released: run r2 had acted on it, so its tool may run twice.")
     ]
+
+
+@pytest.mark.parametrize("use_tz", [True, False])
+def test_a_released_answer_keeps_saying_so(operator, use_tz):
+    with override_settings(USE_TZ=use_tz):
+        interrupt = asked()
+        acted_on(interrupt, by="r2", status="failed")
+        operator.post(page(interrupt, "release"))
+        for url in (page(interrupt), f"{INBOX}?show=answered"):
+            body = re.sub(r"<[^>]+>", "", text(operator.get(url)))
+            assert re.search(
+                r"Released by operator \d+ seconds? ago: run r2 had acted on it before, so its "
+                r"tool may run twice\.",
+                body,
+            )
+            assert "No run has taken the answer again yet." in body
+        assert '<span class="run-badge run-failed">released</span>' in text(operator.get(url))
 
 
 def test_a_release_takes_a_permission_of_its_own(maria):
@@ -509,9 +612,43 @@ def test_the_list_of_runs_says_who_is_alive_and_what_they_wait_for(viewer):
     }
     assert "2 answers" in rows["asks"]
     assert "expires in 2 hours" in rows["asks"]
-    assert re.search(r"field-heartbeat.*?ago", rows["runs"], re.S)
-    assert not re.search(r"field-heartbeat[^/]*ago", rows["asks"])
     assert "its owner, to cancel it" in rows["stops"]
+    assert "silent" not in "".join(rows.values())
+
+
+def test_what_interrupted_runs_wait_for_is_told_apart(viewer):
+    store = DatabaseStore()
+    asked(thread_id="free", run_id="free")
+    store.answer("s1", "free", "i1", APPROVED, by="maria")
+    asked(thread_id="held", run_id="held")
+    store.answer("s1", "held", "i1", APPROVED, by="maria")
+    store.admit("s1", "held", "taker", "digest")
+    acted_on(asked(thread_id="done", run_id="done"), status="succeeded")
+    asked(thread_id="stale", run_id="stale")
+    asked(thread_id="stale", run_id="later")
+    listed = viewer.get(RUNS).context["cl"]
+    runs = {run.run_id: listed.model_admin.waits_for(run) for run in listed.result_list}
+    assert runs["free"] == "the next run, to take 1 answer"
+    assert runs["held"] == "the run that took 1 answer"
+    assert runs["done"] is None
+    assert runs["stale"] == "nothing: a later run has asked"
+    assert str(runs["later"]) == "1 answer"
+
+
+def test_a_run_whose_owner_is_silent_is_marked_and_its_page_says_what_to_do(viewer):
+    started("lively", "t1")
+    started("quiet", "t2")
+    ago = datetime.now(UTC) - timedelta(hours=7, minutes=1)
+    ReservedRun.objects.filter(run_id="quiet").update(alive_at=ago)
+    asked(run_id="asks", thread_id="t3")
+    ReservedRun.objects.filter(run_id="asks").update(alive_at=ago)
+    listed = viewer.get(f"{RUNS}?status=silent")
+    assert [run.run_id for run in listed.context["cl"].result_list] == ["quiet"]
+    assert text(viewer.get(RUNS)).count("silent for 7\xa0hours") == 1
+    quiet = text(viewer.get(page(row("quiet", "t2"))))
+    assert "silent for 7\xa0hours" in quiet
+    assert "fail_stalled_ag_ui_runs" in quiet
+    assert "fail_stalled_ag_ui_runs" not in text(viewer.get(page(row("lively"))))
 
 
 def test_the_page_of_a_run_shows_its_questions_its_thread_and_its_trace(operator):
@@ -606,7 +743,7 @@ def test_cancelling_says_what_happened_and_what_was_skipped(operator):
         "1 run was asked to stop: its owner sees that at its next heartbeat.",
         "1 run was cancelled.",
         "1 run was skipped: there was nothing to cancel any more.",
-        "What 1 run asked was cancelled.",
+        "The open questions of 1 run were cancelled.",
     ]
     assert row("reserved").status == "cancelled"
     assert row("running", "t2").cancel_requested_at is not None
@@ -697,10 +834,10 @@ def test_times_are_right_with_and_without_time_zones(operator, use_tz):
         assert f"{local:%Y-%m-%d %H:%M:%S}" in body
         assert operator.get(RUNS).status_code == 200
         assert operator.get(page(row("running", "t2"))).status_code == 200
-        assert told(post(operator, interrupt))[0].startswith("Approved.")
+        assert told(post(operator, interrupt))[0].startswith("Approved: ")
         expired = asked(question("late", expires_at=deadline), run_id="r5", thread_id="t5")
         expire(expired)
-        assert "It expired at" in told(post(operator, expired))[0]
+        assert "it expired at" in told(post(operator, expired))[0]
 
 
 @pytest.mark.django_db(databases=["default", "other"])
@@ -708,7 +845,7 @@ def test_answers_go_to_the_alias_of_the_rows(settings, maria):
     settings.DATABASE_ROUTERS = ["tests.ag_ui.test_admin.ToOther"]
     interrupt = asked(using="other")
     assert shown(maria) == ["i1"]
-    assert told(post(maria, interrupt))[0].startswith("Approved.")
+    assert told(post(maria, interrupt))[0].startswith("Approved: ")
     assert fresh(interrupt).decided_by == "maria"
     assert maria.get(page(interrupt.run)).status_code == 200
     assert not RunInterrupt.objects.using("default").exists()

@@ -26,8 +26,9 @@ from django.db import DatabaseError, connections
 from django.test import AsyncClient, Client, override_settings
 
 from solid_runs.ag_ui.endpoint.channels import Channel
+from solid_runs.ag_ui.endpoint.frames import MalformedInput
 from solid_runs.ag_ui.endpoint.turns import AgentError
-from solid_runs.ag_ui.exceptions import StreamError
+from solid_runs.ag_ui.exceptions import InterruptsPendingError, StreamError
 from solid_runs.ag_ui.models import ReservedRun
 from solid_runs.ag_ui.stores.memory import MemoryStore
 from tests.ag_ui.agents import (
@@ -1206,3 +1207,221 @@ async def test_a_client_that_leaves_while_it_is_admitted_leaves_no_run_that_neve
             break
         await asyncio.sleep(0.02)
     assert (await stored(view.store))["r1"] == end
+
+
+@awaited
+async def test_a_thread_tells_what_became_of_its_questions(view, client):
+    view.script = asks(approval("i1"), approval("i2", "c2"))
+    await client.run("r1")
+    assert (await client.get("t1")).json()["answers"] == []
+    answer = {"status": "resolved", "payload": {"approved": True}}
+    await view.store.aanswer("ann", "t1", "i1", answer, by="bob")
+    told = (await client.get("t1")).json()
+    assert [one["id"] for one in told["interrupts"]] == ["i2"]
+    assert told["answers"] == [
+        {"interruptId": "i1", **answer, "state": "free", "redeemedBy": None},
+    ]
+
+
+@awaited
+async def test_questions_that_have_all_expired_are_not_told_as_open(view, client):
+    past = datetime(2020, 1, 1, tzinfo=UTC)
+    view.script = asks(approval("i1", expires_at=past))
+    await client.run("r1")
+    assert (await client.get("t1")).json()["interrupts"] == []
+    view.script = asks(approval("i1", expires_at=past), approval("i2", "c2"))
+    await client.run("r2")
+    told = (await client.get("t1")).json()
+    assert [one["id"] for one in told["interrupts"]] == ["i1", "i2"], "they are answered together"
+
+
+@awaited
+async def test_a_client_that_waited_for_the_end_gets_the_messages_of_then(
+    view, client, monkeypatch
+):
+    go_on, said = asyncio.Event(), ["Hel"]
+
+    async def work(turn):
+        for event in say("Hel"):
+            yield event
+        await go_on.wait()
+        said[0] = "Hello"
+
+    async def messages_of(self, request, record):
+        return [{"id": "m1", "role": "assistant", "content": said[0]}]
+
+    monkeypatch.setattr(view, "messages_of", messages_of)
+    view.script = work
+    first = await client.open("r1")
+    await read_until(first, "TEXT_MESSAGE_END")
+    attaching = asyncio.ensure_future(client.attach("t1", "r1"))
+    await asyncio.sleep(0.2)
+    go_on.set()
+    frames = await attaching
+    told = [one["messages"][0]["content"] for one in frames if one.kind == "MESSAGES_SNAPSHOT"]
+    assert told == ["Hel", "Hello"]
+    assert frames[-1]["outcome"] == {"type": "success"}
+    first.close()
+
+
+@awaited
+async def test_messages_that_cannot_be_read_are_left_out(view, client, monkeypatch):
+    async def messages_of(self, request, record):
+        raise RuntimeError("secret")
+
+    await client.run("r1")
+    monkeypatch.setattr(view, "messages_of", messages_of)
+    assert kinds(await client.attach("t1", "r1")) == ["RUN_STARTED", "RUN_FINISHED"]
+
+
+@pytest.mark.parametrize("name", ["threadId", "runId"])
+@awaited
+async def test_an_id_that_is_missing_is_named(view, client, name):
+    sent = body()
+    del sent[name]
+    response = await client.client.post(
+        view.root, sent, content_type="application/json", headers={"X-User": "ann"}
+    )
+    assert response.status_code == 400
+    assert response.json() == {
+        "code": "malformed",
+        "message": f"{name} is missing.",
+        "field": name,
+    }
+
+
+@awaited
+async def test_an_answer_to_a_cancelled_question_says_that_it_was_cancelled(view, client):
+    view.script = asks()
+    await client.run("r1")
+    await client.cancel("r1")
+    [refusal] = await client.run("r2", resume=[resolved(approved=True)])
+    assert refusal["code"] == "interrupt_answered"
+    assert "was cancelled already" in refusal["message"]
+
+
+async def resumed(view: Any, run_id: str = "r2", **more: Any) -> Any:
+    return await view.run_without_client("ann", body(run_id, **more))
+
+
+@awaited
+async def test_a_run_without_a_client_acts_on_the_answer_of_an_inbox_once(view, client):
+    payments = Payments()
+    view.script = payments.script
+    await client.run("r1")
+    approved = {"status": "resolved", "payload": {"approved": True}}
+    await view.store.aanswer("ann", "t1", "i1", approved, by="bob")
+    first = await resumed(view)
+    again = await resumed(view)
+    assert (first.status, again) == ("succeeded", first)
+    assert payments.paid == ["i1"]
+    assert kinds(await client.run("r2"))[-1] == "RUN_FINISHED", "the client finds it by its id"
+
+
+@awaited
+async def test_a_run_without_a_client_waits_for_nobody(view, client):
+    view.script = asks()
+    await client.run("r1")
+    before = await arows(view.store)
+    with pytest.raises(InterruptsPendingError):
+        await resumed(view)
+    assert await arows(view.store) == before
+
+
+@awaited
+async def test_a_run_without_a_client_may_ask_and_fail(view):
+    view.script = asks()
+    assert (await resumed(view, "r1")).awaiting_approval
+
+    async def fail(turn):
+        raise AgentError("No such order", "no_order")
+        yield
+
+    view.script = fail
+    failed = await view.run_without_client("bob", body("r1"))
+    assert failed.failure == {"message": "No such order", "code": "no_order"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [({}, "threadId"), ({"threadId": "t", "runId": "r", "messages": "no"}, "messages")],
+)
+@awaited
+async def test_a_run_without_a_client_names_what_is_wrong(view, sent, field):
+    with pytest.raises(MalformedInput) as refused:
+        await view.run_without_client("ann", sent)
+    assert refused.value.field == field
+
+
+@awaited
+async def test_a_stranger_is_sent_away_before_the_request_is_read(view):
+    strange = AsyncClient()
+    response = await strange.post(view.root, "{", content_type="application/json")
+    assert response.status_code == 403
+
+
+@awaited
+async def test_a_cookie_of_the_hosts_own_needs_the_csrf_token(view, client):
+    view.script = says("Hi")
+    careful = AsyncClient(enforce_csrf_checks=True)
+    careful.cookies["access_token"] = "x"
+    response = await careful.post(
+        view.root, body(), content_type="application/json", headers={"X-User": "ann"}
+    )
+    assert (response.status_code, response.json()["code"]) == (403, "csrf")
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e999"])
+@awaited
+async def test_a_number_that_no_json_value_can_keep_is_refused(view, client, number):
+    sent = json.dumps(body(resume=[resolved(amount=7)])).replace("7", number)
+    response = await client.client.post(
+        view.root, sent, content_type="application/json", headers={"X-User": "ann"}
+    )
+    assert (response.status_code, response.json()["code"]) == (400, "malformed")
+
+
+@awaited
+async def test_what_is_open_on_a_thread_is_asked_when_the_run_has_ended(view, client):
+    view.script = asks(approval("i1"))
+    await client.run("r1")
+    go_on = asyncio.Event()
+
+    async def work(turn):
+        await go_on.wait()
+        yield approval("i2", "c2")
+
+    view.script = work
+    await view.store.aabandon("ann", "t1", by="bob")
+    await client.open("r2")
+    attaching = asyncio.ensure_future(client.attach("t1"))
+    await asyncio.sleep(0.2)
+    go_on.set()
+    end = (await attaching)[-1]
+    assert [one["id"] for one in end["outcome"]["interrupts"]] == ["i2"]
+
+
+@pytest.mark.django_db(transaction=True)
+@awaited
+async def test_a_client_that_waits_does_not_read_the_state_again_and_again(settings, monkeypatch):
+    settings.ROOT_URLCONF = "tests.ag_ui.agents"
+    go_on, view, client = asyncio.Event(), DatabaseAgent, AgentClient("/database/")
+
+    async def work(turn):
+        yield StateSnapshotEvent(snapshot={"much": "x" * 1000})
+        await go_on.wait()
+
+    monkeypatch.setattr(view, "script", staticmethod(work))
+    monkeypatch.setattr(view, "heartbeat", 0.05)
+    first = await client.open("r1")
+    await read_until(first, "STATE_SNAPSHOT")
+    asked: list[str] = []
+    find = view.store.find
+    monkeypatch.setattr(view.store, "find", lambda *key: asked.append("find") or find(*key))
+    attaching = asyncio.ensure_future(client.attach("t1", "r1"))
+    await asyncio.sleep(0.6)
+    before = len(asked)
+    go_on.set()
+    assert kinds(await attaching)[-1] == "RUN_FINISHED"
+    assert before == 1, "once for the request, and not again while nothing has ended"
+    first.close()

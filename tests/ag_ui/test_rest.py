@@ -163,6 +163,12 @@ def test_lists_are_narrowed_by_exact_ids(viewer):
         assert len(viewer.get(f"{RUNS}?{query}").json()["results"]) == found, query
 
 
+def test_answers_with_an_unknown_outcome_are_a_state_of_their_own(viewer):
+    acted_on(asked(question("lost"), thread_id="a"), status="failed")
+    acted_on(asked(question("fine"), thread_id="b"), status="succeeded")
+    assert ids(viewer.get(f"{INTERRUPTS}?state=attention")) == ["lost"]
+
+
 @pytest.mark.parametrize(
     "query",
     [

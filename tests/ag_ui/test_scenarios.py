@@ -698,7 +698,18 @@ async def test_s12_a_scope_is_its_text(view, client, monkeypatch):
     assert (await AgentClient(view.root, "text").get("t2", "r2")).status_code == 200
 
 
-@pytest.mark.parametrize("scope", [True, 1.0, "", " ", b"1", object()])
+@pytest.mark.parametrize("scope", ["", " ", "a\0b", "x" * 256])
+@awaited
+async def test_s12_text_that_names_no_tenant_is_nobodys(view, client, scope, monkeypatch):
+    async def scope_of(self: Any, request: Any) -> Any:
+        return scope
+
+    monkeypatch.setattr(view, "scope_of", scope_of)
+    for request in (client.open("r1"), client.get("t1"), client.cancel("r1")):
+        assert (await request).status_code == 403
+
+
+@pytest.mark.parametrize("scope", [True, 1.0, b"1", object()])
 @awaited
 async def test_s12_what_names_no_tenant_is_a_mistake_of_the_host(view, client, scope, monkeypatch):
     async def scope_of(self: Any, request: Any) -> Any:

@@ -9,9 +9,10 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
+from solid_runs.ag_ui.digests import digest, digest_input
 from solid_runs.ag_ui.models import ReservedRun
 from solid_runs.ag_ui.stores.database import DatabaseStore
-from tests.ag_ui.agents import body, kinds, parse
+from tests.ag_ui.agents import approval, body, kinds, parse, resolved
 from tests.ag_ui.serving import served
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -170,8 +171,33 @@ def connections_beside_this_one(vendor: str) -> int:
     return int(count)
 
 
-def test_a_server_that_is_interrupted_ends_its_runs():
+@pytest.mark.parametrize("client", ["attached", "gone"])
+def test_a_server_that_is_told_to_stop_ends_its_runs(client):
+    asked_before()
     with served() as server:
+        answer = server.request("POST", ROOT, body("r2", text="wait", resume=[resolved()]))
+        answer.until("TEXT_MESSAGE_CONTENT")
+        assert store.find_interrupt("ann", "t1", "i1").redeemed_by == "r2"
+        if client == "gone":
+            answer.close()
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(20)
+    record = store.find("ann", "t1", "r2")
+    assert (record.status, record.failure["code"]) == ("failed", "stalled")
+    free = store.find_interrupt("ann", "t1", "i1")
+    assert (free.state, free.redeemed_by) == ("free", None)
+
+
+def asked_before() -> None:
+    """A run r1 that has asked i1."""
+    sent = body("r1")
+    begun = store.admit("ann", "t1", "r1", digest(digest_input(sent)), ()).record
+    begun = store.save(begun.start(store.now()))
+    store.save(begun.interrupted([approval()], store.now()))
+
+
+def test_a_server_that_is_interrupted_ends_its_runs():
+    with served(ending_runs=False) as server:
         answer = server.request("POST", ROOT, body(text="wait"))
         answer.until("TEXT_MESSAGE_CONTENT")
         answer.close()

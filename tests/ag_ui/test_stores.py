@@ -8,13 +8,13 @@ import unittest
 from typing import Any
 
 import pytest
-from django.test import SimpleTestCase, TestCase
+from django.test import SimpleTestCase, TestCase, TransactionTestCase
 
 from solid_runs.ag_ui.exceptions import ConfigurationError
 from solid_runs.ag_ui.stores.base import BaseStore, RunStore
 from solid_runs.ag_ui.stores.database import DatabaseStore
 from solid_runs.ag_ui.stores.memory import MemoryStore
-from solid_runs.testing.ag_ui import ManualClock, RunStoreConformance
+from solid_runs.testing.ag_ui import ManualClock, RunStoreConformance, RunStoreRaces
 from solid_runs.testing.ag_ui.capabilities import OPTIONAL, REQUIRED
 from solid_runs.testing.ag_ui.conformance import ATTEMPTS
 
@@ -47,6 +47,16 @@ class TestDatabaseStoreElsewhere(RunStoreConformance, TestCase):
 
 class TestDatabaseStoreElsewhereAsync(TestDatabaseStoreElsewhere):
     asynchronous = True
+
+
+class TestMemoryStoreRaces(RunStoreRaces, unittest.TestCase):
+    def make_store(self, **options: Any) -> MemoryStore:
+        return MemoryStore(**options)
+
+
+class TestDatabaseStoreRaces(RunStoreRaces, TransactionTestCase):
+    def make_store(self, **options: Any) -> DatabaseStore:
+        return DatabaseStore(**options)
 
 
 # What the suite says of a store that lacks something
@@ -149,6 +159,17 @@ def test_a_capability_that_does_not_exist_cannot_be_left_out():
         type("Suite", (RunStoreConformance,), {"leaves_out": {"pruning"}})
 
 
+def test_a_race_of_what_is_left_out_is_left_out():
+    class Races(RunStoreRaces, SimpleTestCase):
+        leaves_out = frozenset({"stalled"})
+
+    names = unittest.defaultTestLoader.getTestCaseNames(Races)
+    assert "test_an_identity_is_claimed_by_one" in names
+    assert "test_each_stalled_run_is_failed_by_one" not in names
+    with pytest.raises(ValueError, match=r"leaves out \['pruning'\]"):
+        type("Suite", (RunStoreRaces,), {"leaves_out": {"pruning"}})
+
+
 def test_the_suite_needs_no_pytest():
     code = (
         "import sys; sys.modules['pytest'] = None\n"
@@ -169,51 +190,6 @@ def test_the_suite_needs_no_pytest():
     assert done.stdout.split() == ["True", "True"], done.stderr[-2000:]
 
 
-# Faults that the suite has to find
-
-
-class Merging(MemoryStore):
-    def reserve(self, scope, thread_id, run_id, digest, **options):
-        return super().reserve(scope, thread_id, run_id.lower(), digest, **options)
-
-
-class Overwriting(MemoryStore):
-    def save(self, record):
-        self._set((record.scope, record.thread_id, record.run_id), None)
-        return super().save(record)
-
-
-class Hoarding(MemoryStore):
-    def _release(self, key, now):
-        return 0
-
-
-class Permissive(MemoryStore):
-    def settle(self, *args, **kwargs):
-        super().settle(*args, **kwargs)
-        return True
-
-
-class Unscoped(MemoryStore):
-    def find_interrupt(self, scope, thread_id, interrupt_id):
-        found = (row.record.interrupt(interrupt_id) for row in self._rows.values())
-        return next(filter(None, found), None)
-
-
-@pytest.mark.parametrize(
-    ("store", "test"),
-    [
-        (Merging, "test_run_ids_that_look_alike_are_two"),
-        (Overwriting, "test_two_ends_of_one_copy_are_one_outcome"),
-        (Hoarding, "test_a_run_that_ends_gives_back_what_it_holds"),
-        (Permissive, "test_an_answer_is_settled_once"),
-        (Unscoped, "test_a_tenant_sees_nothing_of_another_and_changes_nothing"),
-    ],
-)
-def test_the_suite_finds_a_faulty_store(store, test):
-    assert test in failures(outcome(store, ()))
-
-
 # What a store is made with
 
 
@@ -222,6 +198,7 @@ def test_a_clock_stands_still_until_it_is_moved():
     before = clock()
     assert clock() == before
     assert clock.forward(minutes=5) == clock() > before
+    assert clock.back(minutes=5) == clock() == before
 
 
 @pytest.mark.parametrize("store", [MemoryStore, DatabaseStore])

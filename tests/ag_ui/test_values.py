@@ -140,6 +140,16 @@ def test_no_time_and_a_datetime_are_read_as_they_are():
     assert moment("expiresAt", datetime(2026, 1, 15, 12)) == NOON
 
 
+def test_a_naive_moment_is_local_time_without_use_tz(settings):
+    settings.USE_TZ = False
+    naive, tokyo = datetime(2026, 1, 15, 21), timezone(timedelta(hours=9))
+    assert aware(naive) == NOON
+    assert aware(naive).utcoffset() == timedelta(0)
+    assert moment("expiresAt", naive) == NOON
+    assert iso(naive) == "2026-01-15T12:00:00.000000Z"
+    assert aware(datetime(2026, 1, 15, 21, tzinfo=tokyo)) == NOON
+
+
 def test_moments_of_one_zone_are_ordered_by_time_and_not_by_the_wall_clock():
     later = datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=BERLIN)
     earlier = datetime(2026, 10, 25, 2, 45, fold=0, tzinfo=BERLIN)

@@ -26,6 +26,7 @@ from tests.models import Document
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+TOKYO = timezone(timedelta(hours=9))  # the TIME_ZONE of the tests
 YES = {"status": "resolved", "payload": {"approved": True}}
 NO = {"status": "resolved", "payload": {"approved": False}}
 ENTRIES = [{"interruptId": "i1", **YES}]
@@ -390,13 +391,17 @@ def zone(request: pytest.FixtureRequest, settings: Any) -> Iterator[None]:
 @pytest.mark.django_db
 @pytest.mark.usefixtures("zone")
 @on_every_store
-def test_f37_a_naive_deadline_means_utc(make: Any) -> None:
+def test_f37_a_naive_deadline_means_utc_or_local_time_without_use_tz(
+    make: Any, settings: Any
+) -> None:
     store = make()
     asked(store, expires_at=datetime(2030, 1, 1))
-    found = store.find_interrupt("s", "t", "i1")
-    assert found.expires_at == datetime(2030, 1, 1, tzinfo=UTC)
-    midnight_in_tokyo = datetime(2030, 1, 1, tzinfo=timezone(timedelta(hours=9)))
-    assert store.redeem_interrupt("s", "t", "i1", YES, midnight_in_tokyo).recorded
+    deadline = datetime(2030, 1, 1, tzinfo=UTC if settings.USE_TZ else TOKYO)
+    assert store.find_interrupt("s", "t", "i1").expires_at == deadline
+    with pytest.raises(ResumeRejectedError):
+        store.redeem_interrupt("s", "t", "i1", YES, deadline)
+    in_time = deadline - timedelta(microseconds=1)
+    assert store.redeem_interrupt("s", "t", "i1", YES, in_time).recorded
 
 
 @pytest.mark.django_db
@@ -407,12 +412,15 @@ def test_f37_a_naive_deadline_means_utc(make: Any) -> None:
     [
         datetime(2030, 1, 1),
         datetime(2030, 1, 1, tzinfo=UTC),
-        datetime(2030, 1, 1, 9, tzinfo=timezone(timedelta(hours=9))),
+        datetime(2030, 1, 1, 9, tzinfo=TOKYO),
     ],
 )
-def test_f37_an_answer_after_the_deadline_has_expired(make: Any, now: datetime) -> None:
+def test_f37_an_answer_after_the_deadline_has_expired(
+    make: Any, now: datetime, settings: Any
+) -> None:
     store = make()
-    asked(store, expires_at=datetime(2030, 1, 1, tzinfo=UTC))
+    naive_is_local = now.tzinfo is None and not settings.USE_TZ
+    asked(store, expires_at=datetime(2030, 1, 1, tzinfo=TOKYO if naive_is_local else UTC))
     with pytest.raises(ResumeRejectedError) as caught:
         store.redeem_interrupt("s", "t", "i1", YES, now)
     assert caught.value.code == "interrupt_expired"

@@ -121,6 +121,23 @@ test("a failure that the agent explains reaches the client", async () => {
   assert.deepEqual((await detail(found.rows[0])).failure, failure);
 });
 
+test("a page that was loaded again has the conversation, with what failed and what was answered", async () => {
+  const tab = new Tab();
+  await tab.say("fail");
+  await tab.say("refund 12.50");
+  await tab.resume([denied(tab.pendingIds[0], "too much")]);
+  await tab.say("refund 5.00");
+  const reloaded = new Tab(tab.threadId);
+  assert.equal((await reloaded.run()).outcome, "interrupt");
+  assert.deepEqual(reloaded.messages.filter((one) => one.role !== "activity"), tab.messages);
+  const activities = reloaded.messages.filter((one) => one.role === "activity");
+  assert.deepEqual(activities.map((one) => one.activityType), ["failed", "answer"]);
+  const [failure, answer] = activities.map((one) => one.content);
+  assert.equal(failure.message, "The booking system is closed on Sundays.");
+  assert.deepEqual([answer.payload, answer.by], [{ approved: false, reason: "too much" }, "demo"]);
+  assert.equal((await reloaded.resume([approved(reloaded.pendingIds[0])])).outcome, "success");
+});
+
 test("of an exception the client is told nothing", async () => {
   const tab = new Tab();
   const told = await tab.say("crash");
@@ -136,7 +153,7 @@ test("an ended run is replayed under its id, and nothing runs twice", async () =
   const first = await tab.resume(answers);
   const again = await tab.resume(answers, { runId: first.runId });
   assert.equal(again.outcome, "success");
-  assert.deepEqual(again.events, ["RUN_STARTED", "STATE_SNAPSHOT", "RUN_FINISHED"]);
+  assert.deepEqual(again.events, ["RUN_STARTED", "STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]);
   assert.equal(tab.state.refunds.length, 1);
   const found = await stored(tab.threadId);
   assert.deepEqual([found.statuses, found.refunds], [["interrupted", "succeeded"], ["12.50"]]);
@@ -180,6 +197,7 @@ test("a retry after partial delivery gets the end of the run that goes on", asyn
   const again = await tab.run({ runId });
   assert.deepEqual([again.outcome, again.error, again.failed], ["success", null, null]);
   assert.equal(tab.state.counted, 15);
+  assert.deepEqual(tab.texts("assistant"), ["1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 "]);
   const found = await stored(tab.threadId);
   assert.deepEqual([found.statuses, found.agentRuns], [["succeeded"], ["complete"]]);
 });
@@ -267,6 +285,18 @@ test("an approval that expired is refused on both sides, and a cancel unlocks th
   assert.equal(found.interrupts[0].decision.status, "cancelled");
 });
 
+test("a question that expired is open no more, and a plain message goes on without it", async () => {
+  const tab = await asked("refund 12.50 within 1");
+  const deadline = Date.parse(tab.pending[0].expiresAt);
+  await new Promise((resolve) => setTimeout(resolve, deadline - Date.now() + 100));
+  assert.deepEqual((await threadOf(tab.threadId)).body.interrupts, []);
+  const reloaded = new Tab(tab.threadId);
+  assert.equal((await reloaded.say("count to 2")).outcome, "success");
+  assert.deepEqual(reloaded.texts("tool"), ["Cancelled: nobody approved this."]);
+  assert.equal(lastOf(reloaded.texts("assistant")), "1 2 ");
+  assert.deepEqual((await stored(tab.threadId)).refunds, []);
+});
+
 test("a full set of cancels is an ordinary run, which is told what was abandoned", async () => {
   const tab = await asked("ask twice");
   assert.equal(tab.pending.length, 2);
@@ -296,6 +326,7 @@ test("a page that was loaded again is offered what is open, and answers it", asy
   const offer = await tab.run();
   assert.equal(offer.outcome, "interrupt");
   assert.deepEqual(tab.pending, before.pending);
+  assert.deepEqual(tab.messages, before.messages);
   assert.deepEqual(tab.state, { refunds: [], counted: 0 });
   assert.equal((await stored(tab.threadId)).runs.length, 1, "an offer is no row");
   assert.equal((await tab.resume([approved(tab.pending[0].id)])).outcome, "success");

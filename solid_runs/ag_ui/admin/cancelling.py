@@ -26,7 +26,7 @@ class Outcome(Enum):
     ENDED = auto()
     """It is cancelled."""
     ABANDONED = auto()
-    """It was interrupted, and its open interrupts are put away."""
+    """It was interrupted, and its open questions are cancelled."""
     ASKED = auto()
     """Its owner sees the request at its next heartbeat."""
     SKIPPED = auto()
@@ -76,7 +76,7 @@ def _cancel(admin: ReservedRunAdmin, request: HttpRequest, run: ReservedRun) -> 
 
 HISTORY: Final = {
     Outcome.ENDED: _("Cancelled."),
-    Outcome.ABANDONED: _("Cancelled its open interrupts."),
+    Outcome.ABANDONED: _("Cancelled its open questions."),
     Outcome.ASKED: _("Asked to cancel."),
 }
 
@@ -95,8 +95,8 @@ def _message(outcome: Outcome, count: int) -> tuple[int, Any]:
         )
     if outcome is Outcome.ABANDONED:
         return messages.SUCCESS, ngettext(
-            "What %(count)s run asked was cancelled.",
-            "What %(count)s runs asked was cancelled.",
+            "The open questions of %(count)s run were cancelled.",
+            "The open questions of %(count)s runs were cancelled.",
             count,
         )
     if outcome is Outcome.ASKED:

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from django.utils.html import format_html
-from django.utils.timesince import timeuntil
+from django.utils.text import Truncator
+from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
@@ -20,6 +21,7 @@ from solid_runs.ag_ui.records import Status
 if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
+    from solid_runs.ag_ui.interrupts import Interrupt
     from solid_runs.ag_ui.models import RunInterrupt
 
 BADGES: Final[dict[str, tuple[Any, str]]] = {
@@ -44,6 +46,8 @@ SOON: Final = timedelta(minutes=5)
 """A deadline that is nearer than this stands out."""
 ONE_LINE: Final = 96
 """JSON up to this length is shown in one line."""
+NAME_CHARS: Final = 80
+"""Of a question where it is named in a message or a link."""
 
 TOOL_KEYS: Final = ("toolName", "tool_name", "tool")
 ARGUMENT_KEYS: Final = ("arguments", "args")
@@ -54,7 +58,13 @@ def status_badge(status: str) -> SafeString:
     return _badge(*BADGES.get(status, (status, "run-unknown")))
 
 
-def state_badge(interrupt: RunInterrupt, now: datetime, *, is_unknown: bool = False) -> SafeString:
+def state_badge(
+    interrupt: RunInterrupt,
+    now: datetime,
+    *,
+    is_unknown: bool = False,
+    is_released: bool = False,
+) -> SafeString:
     if interrupt.state is AnswerState.OPEN:
         if getattr(interrupt, "stale", False):
             return _badge(_("stale"), "run-pending")
@@ -64,6 +74,8 @@ def state_badge(interrupt: RunInterrupt, now: datetime, *, is_unknown: bool = Fa
         return _badge(_("cancelled"), "run-cancelled")
     if is_unknown:
         return _badge(_("outcome unknown"), "run-failed")
+    if is_released and interrupt.state is not AnswerState.SETTLED:
+        return _badge(_("released"), "run-failed")
     return _badge(*STATES[interrupt.state])
 
 
@@ -154,6 +166,18 @@ def tool_of(metadata: Any) -> tuple[str, Any, dict[str, Any]]:
     return tool, None if found is None else rest.pop(found), rest
 
 
+def kind_of(interrupt: RunInterrupt | Interrupt) -> str:
+    """``tool_call · refund``"""
+    tool = tool_of(interrupt.metadata)[0]
+    return " · ".join(filter(None, (storable.text(interrupt.reason), tool)))
+
+
+def name_of(interrupt: RunInterrupt | Interrupt) -> str:
+    """What it asks, in one short line."""
+    asked = " ".join(storable.text(interrupt.message or "").split()) or kind_of(interrupt)
+    return Truncator(asked).chars(NAME_CHARS)
+
+
 def json_block(value: Any, most: int) -> tuple[str, bool]:
     """A document for people to read, in one line if it is short, and whether it was cut."""
     if value in (None, "", [], {}):
@@ -170,4 +194,10 @@ def until(count: int, deadline: datetime | None, now: datetime) -> Any:
     words = ngettext("%(count)s answer", "%(count)s answers", count) % {"count": count}
     if deadline is None:
         return words
-    return format_html("{} {}", words, deadline_text(deadline, now))
+    return format_html("{}, {}", words, deadline_text(deadline, now))
+
+
+def silence_text(alive_at: datetime, now: datetime) -> SafeString:
+    """``silent for 7 hours``"""
+    words = gettext("silent for %(time)s") % {"time": timesince(alive_at, now, depth=1)}
+    return _time(alive_at, words, "run-soon")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpResponseNotAllowed, HttpResponseRedirect
@@ -21,24 +21,31 @@ from solid_runs.ag_ui.admin.cards import (
     is_answerable,
     is_releasable,
     page_facts,
-    stale_hint,
 )
 from solid_runs.ag_ui.admin.options import (
     StoreAdmin,
     newest_keys,
     visible_page_of,
+    visible_search_of,
 )
+from solid_runs.ag_ui.admin.releases import releases
+from solid_runs.ag_ui.admin.sentences import Surroundings
 from solid_runs.ag_ui.admin.shelves import InboxChangeList, ShelfFilter
+from solid_runs.ag_ui.inbox.attention import outcome_is_unknown
 from solid_runs.ag_ui.inbox.forms import AnswerForm, answer_form
-from solid_runs.ag_ui.inbox.shelves import actors, asked_later, outcome_is_unknown
+from solid_runs.ag_ui.inbox.shelves import actors, asked_later, open_questions
+from solid_runs.ag_ui.interrupts import AnswerState
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from django.contrib.admin.views.main import ChangeList
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
     from django.urls import URLPattern
 
+TITLE: Final = _("Approval inbox")
 BACK: Final = "back"
 """The field that says which list an answer was given in: its query string."""
 
@@ -93,41 +100,60 @@ class RunInterruptAdmin(StoreAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        context = {"title": _("Approval inbox"), "back": request.GET.urlencode()}
+        context = {
+            "title": TITLE,
+            "back": request.GET.urlencode(),
+            "crumbs": SimpleNamespace(opts=self._crumbs),
+        }
         return super().changelist_view(request, {**context, **(extra_context or {})})
 
     def cards(self, request: HttpRequest, interrupts: list[RunInterrupt]) -> list[Card]:
-        acting = actors(interrupts, interrupts[0]._state.db or "default") if interrupts else {}
         cards = []
-        for one in interrupts:
-            actor = acting.get(one.pk)
-            shown = self._card(request, one, actor, most=LIST_CHARS)
-            if not outcome_is_unknown(one, actor):  # the rest is for who looks closer
+        for one, around in zip(interrupts, self._around(request, interrupts), strict=True):
+            shown = self._card(request, one, around, most=LIST_CHARS)
+            if not outcome_is_unknown(one, around.actor):  # the rest is for who looks closer
                 shown.release_url = None
             cards.append(shown)
         return cards
+
+    def _around(
+        self, request: HttpRequest, interrupts: list[RunInterrupt]
+    ) -> Iterator[Surroundings]:
+        """What is to know of each, in order: three queries at most."""
+        if not interrupts:
+            return
+        site, using = self.admin_site, interrupts[0]._state.db or "default"
+        acting, released = actors(interrupts, using), releases(interrupts)
+        free = {one.run_id for one in interrupts if one.state is AnswerState.FREE}
+        waiting = open_questions(free, using, self.get_store().now())
+        for one in interrupts:
+            actor, thread = acting.get(one.pk), one.run.thread_id
+            yield Surroundings(
+                actor=actor,
+                actor_url=visible_page_of(site, request, actor),
+                run_url=visible_page_of(site, request, one.run),
+                thread_url=(
+                    visible_search_of(site, request, ReservedRun, thread)
+                    or visible_search_of(site, request, self.model, thread)
+                ),
+                open_beside=waiting.get(one.run_id, 0),
+                release=released.get(one.pk),
+            )
 
     def _card(
         self,
         request: HttpRequest,
         interrupt: RunInterrupt,
-        actor: ReservedRun | None,
+        around: Surroundings,
         form: AnswerForm | None = None,
         **options: Any,
     ) -> Card:
         now = self.get_store().now()
-        shown = card(
-            interrupt,
-            now,
-            actor=actor,
-            url=self._url_of("change", interrupt),
-            run_url=visible_page_of(self.admin_site, request, interrupt.run),
-            **options,
-        )
+        shown = card(interrupt, now, around, url=self._url_of("change", interrupt), **options)
         if is_answerable(interrupt, now) and self.can_decide(request, interrupt):
             shown.answer_url = self._url_of("answer", interrupt)
             shown.form = form or self._form(interrupt)
-        if is_releasable(interrupt, actor) and self.can_release(request, interrupt):
+        if is_releasable(interrupt, around.actor) and self.can_release(request, interrupt):
             shown.release_url = self._url_of("release", interrupt)
         return shown
 
@@ -166,26 +192,31 @@ class RunInterruptAdmin(StoreAdmin):
         form: AnswerForm | None,
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        actor = self._actor(interrupt)
-        shown = self._card(request, interrupt, actor, form)
-        thread = urlencode({SEARCH_VAR: interrupt.run.thread_id})
-        if shown.is_open and getattr(interrupt, "stale", False):
-            shown.hint = stale_hint(asked_later(interrupt, self.get_store()))
+        [around] = self._around(request, [interrupt])
+        if interrupt.state is AnswerState.OPEN and getattr(interrupt, "stale", False):
+            around = replace(around, later=asked_later(interrupt, self.get_store()))
+        shown = self._card(request, interrupt, around, form)
+        back = request.POST.get(BACK)
         context = {
             "title": _("Interrupt %(id)s") % {"id": interrupt.interrupt_id},
             "card": shown,
-            "run_facts": page_facts(
-                shown,
-                self.get_store().now(),
-                thread_url=f"{self._list_url()}?{thread}",
-                actor_url=visible_page_of(self.admin_site, request, actor),
-            ),
-            "back": request.POST.get(BACK),
+            "run_facts": page_facts(shown, self.get_store().now()),
+            "back": back,
+            "inbox_url": self._list_url() + (f"?{back}" if back else ""),
+            "crumbs": self._crumbs,
         }
         return self._render(request, "interrupt", interrupt, {**context, **(extra_context or {})})
 
-    def _actor(self, interrupt: RunInterrupt) -> ReservedRun | None:
-        return actors([interrupt], interrupt._state.db or "default").get(interrupt.pk)
+    @property
+    def _crumbs(self) -> Any:
+        """What the breadcrumbs read of the model's options, with the words of the inbox's title."""
+        opts = self.opts
+        return SimpleNamespace(
+            app_label=opts.app_label,
+            app_config=opts.app_config,
+            model_name=opts.model_name,
+            verbose_name_plural=TITLE,
+        )
 
     # Answering and releasing
 
@@ -213,12 +244,16 @@ class RunInterruptAdmin(StoreAdmin):
         interrupt = self._visible(request, object_id)
         if not self.can_release(request, interrupt):
             raise PermissionDenied
-        actor = self._actor(interrupt)
+        [around] = self._around(request, [interrupt])
         if request.method == "POST":
             release(self, request, interrupt)
-        elif is_releasable(interrupt, actor):
-            shown = self._card(request, interrupt, actor)
+        elif is_releasable(interrupt, around.actor):
+            shown = self._card(request, interrupt, around)
             shown.release_url = None
-            context = {"title": _("Release the answer?"), "card": shown}
+            context = {
+                "title": _("Release the answer?"),
+                "card": shown,
+                "crumbs": self._crumbs,
+            }
             return self._render(request, "release_confirmation", interrupt, context)
         return HttpResponseRedirect(self._url_of("change", interrupt))

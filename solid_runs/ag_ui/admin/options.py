@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import quote
-from django.contrib.admin.views.main import ChangeList
+from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.template.response import TemplateResponse
@@ -144,8 +145,7 @@ class StoreAdmin(ModelAdmin):
         return page_of(self.admin_site, row, view)
 
     def _list_url(self) -> str:
-        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"
-        return reverse(name, current_app=self.admin_site.name)
+        return _list_of(self.admin_site, self.model)
 
 
 def page_of(site: admin.AdminSite, row: Model, view: str = "change") -> str:
@@ -161,6 +161,32 @@ def visible_page_of(site: admin.AdminSite, request: HttpRequest, row: Model | No
     if not site.get_model_admin(type(row)).has_view_permission(request, row):
         return None
     return page_of(site, row)
+
+
+def visible_list_of(site: admin.AdminSite, request: HttpRequest, model: type[Model]) -> str | None:
+    """The list of a model, for those who may see it."""
+    if not site.is_registered(model):
+        return None
+    if not site.get_model_admin(model).has_view_permission(request):
+        return None
+    return _list_of(site, model)
+
+
+def visible_search_of(
+    site: admin.AdminSite, request: HttpRequest, model: type[Model], term: str
+) -> str | None:
+    """The list of a model, searched for this, for those who may see it."""
+    listed = visible_list_of(site, request, model)
+    return None if listed is None else search_of(site, model, term)
+
+
+def search_of(site: admin.AdminSite, model: type[Model], term: str) -> str:
+    return f"{_list_of(site, model)}?{urlencode({SEARCH_VAR: term})}"
+
+
+def _list_of(site: admin.AdminSite, model: type[Model]) -> str:
+    name = f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"
+    return reverse(name, current_app=site.name)
 
 
 def newest_keys(rows: QuerySet[Any], key: str = "pk") -> list[Any]:

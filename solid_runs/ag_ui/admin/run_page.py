@@ -13,17 +13,20 @@ from django.utils.translation import gettext_lazy as _
 from solid_runs import storable
 from solid_runs.admin.detail import MOST_CHARS, Block, Fact
 from solid_runs.admin.display import badge, count_text, exact_time
-from solid_runs.ag_ui.admin.cards import told
 from solid_runs.ag_ui.admin.display import (
     deadline,
     json_block,
     moment,
+    name_of,
+    silence_text,
     state_badge,
     status_badge,
-    tool_of,
 )
 from solid_runs.ag_ui.admin.options import page_of
-from solid_runs.ag_ui.inbox.shelves import actors, outcome_is_unknown
+from solid_runs.ag_ui.admin.sentences import told
+from solid_runs.ag_ui.admin.silence import is_silent
+from solid_runs.ag_ui.inbox.attention import outcome_is_unknown
+from solid_runs.ag_ui.inbox.shelves import actors
 from solid_runs.ag_ui.interrupts import AnswerState
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
 from solid_runs.ag_ui.records import ACTIVE
@@ -56,6 +59,7 @@ def run_page(admin: ReservedRunAdmin, request: HttpRequest, run: ReservedRun) ->
     return {
         "run_facts": [fact for fact in facts(admin, run, now) if fact.value],
         "run_blocks": list(documents(run)) if content else [],
+        "run_silence": silence_text(run.alive_at, now) if is_silent(run, now) else "",
         "run_content_hidden": not content,
         "asked": list(interrupt_lines(admin.admin_site, request, run, now)),
         "others": [
@@ -124,11 +128,10 @@ def interrupt_lines(
     interrupts = list(asked.select_related("run").defer("run__snapshot", "run__failure"))
     acting = actors(interrupts, run._state.db or "default")
     for interrupt in interrupts:
-        tool = tool_of(interrupt.metadata)[0]
         is_open = interrupt.state is AnswerState.OPEN
         is_unknown = outcome_is_unknown(interrupt, acting.get(interrupt.pk))
         yield Line(
-            " · ".join(filter(None, (storable.text(interrupt.reason), tool))),
+            name_of(interrupt),
             page_of(site, interrupt),
             state_badge(interrupt, now, is_unknown=is_unknown),
             deadline(interrupt, now) if is_open else told(interrupt, now),

@@ -2,78 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
-from django.contrib.admin import SimpleListFilter
-from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Min, Q
+from django.db.models import Q
 from django.http import HttpResponseNotAllowed, HttpResponseRedirect
 from django.urls import path
 from django.utils.html import format_html
-from django.utils.translation import gettext
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from solid_runs.admin.access import permission_label
 from solid_runs.ag_ui.admin.cancelling import cancel_runs, cancellable, report
-from solid_runs.ag_ui.admin.display import BADGES, moment, status_badge, until
-from solid_runs.ag_ui.admin.options import StoreAdmin, StoreChangeList, newest_keys
+from solid_runs.ag_ui.admin.display import moment, silence_text, status_badge
+from solid_runs.ag_ui.admin.options import StoreAdmin, newest_keys, search_of, visible_list_of
+from solid_runs.ag_ui.admin.run_list import RunChangeList, StatusFilter, waits_for
 from solid_runs.ag_ui.admin.run_page import run_page
-from solid_runs.ag_ui.interrupts import AnswerState
+from solid_runs.ag_ui.admin.silence import is_silent
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
-from solid_runs.ag_ui.records import ACTIVE, Status
+from solid_runs.ag_ui.records import ACTIVE
 
 if TYPE_CHECKING:
     from django.contrib.admin.views.main import ChangeList
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
     from django.urls import URLPattern
-
-WAITING: Final = "waiting_for"
-"""The attribute of a listed run that says how many answers it waits for, and until when."""
-
-
-class StatusFilter(SimpleListFilter):
-    title = _("status")
-    parameter_name = "status"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [(status.value, label) for status, (label, _style) in _statuses()]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
-        if not value:
-            return queryset
-        if value not in tuple(Status):
-            raise IncorrectLookupParameters(f"{value!r} is not a status of a run.")
-        return queryset.filter(status=value)
-
-
-def _statuses() -> Iterator[tuple[Status, tuple[Any, str]]]:
-    return ((Status(name), shown) for name, shown in BADGES.items())
-
-
-class RunChangeList(StoreChangeList):
-    """Says of each run of a page what it waits for, with one query."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        self.result_list = list(self.result_list)
-        keys = [run.pk for run in self.result_list if run.status == Status.INTERRUPTED]
-        asked = RunInterrupt.objects.using(self.root_queryset.db).in_state(AnswerState.OPEN)
-        waiting = {
-            run: (count, deadline)
-            for run, count, deadline in asked.filter(run__in=keys)
-            .order_by()
-            .values_list("run")
-            .annotate(Count("pk"), Min("expires_at"))
-        }
-        for run in self.result_list:
-            setattr(run, WAITING, waiting.get(run.pk))
 
 
 class ReservedRunAdmin(StoreAdmin):
@@ -83,7 +37,7 @@ class ReservedRunAdmin(StoreAdmin):
     takes ``cancel_run``.
     """
 
-    list_display = ("status_badge", "run", "thread", "owner", "reserved", "heartbeat", "waits_for")
+    list_display = ("status_badge", "run", "thread", "reserved", "waits_for", "owner")
     list_display_links = ("run",)
     list_filter = (StatusFilter,)
     list_per_page = 50
@@ -91,7 +45,7 @@ class ReservedRunAdmin(StoreAdmin):
     search_fields = ("run_id",)
     search_help_text = _("The whole id of a run, a thread, a trace or an interrupt.")
     actions: Any = ("cancel_selected",)
-    change_list_template: ClassVar[Any] = "admin/solid_runs/run_change_list.html"
+    change_list_template: ClassVar[Any] = "admin/solid_runs_ag_ui/runs.html"
 
     # Permissions
 
@@ -124,13 +78,18 @@ class ReservedRunAdmin(StoreAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        return super().changelist_view(
-            request, {"title": _("Reserved runs"), **(extra_context or {})}
-        )
+        context = {
+            "title": capfirst(self.opts.verbose_name_plural),
+            "inbox_url": visible_list_of(self.admin_site, request, RunInterrupt),
+        }
+        return super().changelist_view(request, {**context, **(extra_context or {})})
 
     @admin.display(description=_("status"))
     def status_badge(self, run: ReservedRun) -> Any:
-        return status_badge(run.status)
+        now, badge = self.get_store().now(), status_badge(run.status)
+        if not is_silent(run, now):
+            return badge
+        return format_html("{} {}", badge, silence_text(run.alive_at, now))
 
     @admin.display(description=_("run"))
     def run(self, run: ReservedRun) -> Any:
@@ -148,22 +107,9 @@ class ReservedRunAdmin(StoreAdmin):
     def reserved(self, run: ReservedRun) -> Any:
         return moment(run.created_at, self.get_store().now())
 
-    @admin.display(description=_("heartbeat"), empty_value="-")
-    def heartbeat(self, run: ReservedRun) -> Any:
-        """When its owner last wrote, of one that is going on."""
-        if run.status not in ACTIVE:
-            return None
-        return moment(run.alive_at, self.get_store().now())
-
     @admin.display(description=_("waits for"), empty_value="-")
     def waits_for(self, run: ReservedRun) -> Any:
-        if run.cancel_requested_at is not None and run.status in ACTIVE:
-            return gettext("its owner, to cancel it")
-        waiting = getattr(run, WAITING, None)
-        if waiting is None:
-            return None
-        count, deadline = waiting
-        return until(count, deadline, self.get_store().now())
+        return waits_for(run, getattr(run, "asked", None), self.get_store().now())
 
     # Page of one run
 
@@ -183,17 +129,22 @@ class ReservedRunAdmin(StoreAdmin):
             "title": _("Run %(id)s") % {"id": run.run_id},
             "run_content_permission": permission_label(self.model, "view_run_content"),
             "cancel_url": self._url_of("cancel", run) if may_cancel else None,
-            "cancel_label": (_("Cancel run") if run.status in ACTIVE else _("Cancel what it asks")),
+            "cancel_label": (
+                _("Cancel run") if run.status in ACTIVE else _("Cancel its questions")
+            ),
             "cancel_question": (
-                _("Its owner is asked to stop; one that is silent, or never began, is ended here.")
+                _("Its owner is asked to stop. If it is silent, or never began, the run ends here.")
                 if run.status in ACTIVE
-                else _("Its open interrupts are put away as cancelled.")
+                else _(
+                    "Nobody can answer its open questions any more, and no run takes the answers "
+                    "that are free."
+                )
             ),
         }
         return self._render(request, "run", run, {**context, **(extra_context or {})})
 
     def search_url(self, term: str) -> str:
-        return f"{self._list_url()}?{urlencode({SEARCH_VAR: term})}"
+        return search_of(self.admin_site, self.model, term)
 
     # Cancelling
 
@@ -212,7 +163,7 @@ class ReservedRunAdmin(StoreAdmin):
         report(self, request, cancel_runs(self, request, [run]))
         return HttpResponseRedirect(self._url_of("change", run))
 
-    @admin.action(permissions=["cancel"], description=_("Cancel selected %(verbose_name_plural)s"))
+    @admin.action(permissions=["cancel"], description=_("Cancel the selected runs"))
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         report(self, request, cancel_runs(self, request, queryset))
 

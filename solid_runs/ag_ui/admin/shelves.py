@@ -11,7 +11,8 @@ from django.utils.translation import gettext_lazy as _
 
 from solid_runs.admin.paginator import count_up_to
 from solid_runs.ag_ui.admin.options import StoreChangeList
-from solid_runs.ag_ui.inbox.shelves import WAITING, shelf
+from solid_runs.ag_ui.inbox.attention import attention_keys
+from solid_runs.ag_ui.inbox.shelves import ATTENTION, WAITING, shelf
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
 
 SHOWN: Final = {
     WAITING: _("Waiting"),
+    ATTENTION: _("Needs attention"),
     "expired": _("Expired"),
     "stale": _("Stale"),
     "answered": _("Answered"),
     "all": _("All"),
 }
 """The shelves that the inbox offers."""
-COUNTED: Final = (WAITING, "expired", "stale")
+COUNTED: Final = (WAITING, ATTENTION, "expired", "stale")
 MOST_COUNTED: Final = 99
 
 
@@ -67,14 +69,21 @@ class InboxChangeList(StoreChangeList):
 
     def tabs(self) -> Iterator[dict[str, Any]]:
         """The shelves, those that one should look at with how many there are."""
-        now = self.model_admin.get_store().now()
         for name, label in SHOWN.items():
-            counted, more = 0, False
-            if name in COUNTED:
-                counted, more = count_up_to(shelf(self.root_queryset, name, now), MOST_COUNTED)
             yield {
                 "label": label,
                 "url": self.get_query_string({"show": name}, remove=["p"]),
                 "selected": name == self.shelf,
-                "count": f"{counted}+" if more else counted or "",
+                "is_urgent": name == ATTENTION,
+                "count": self._count_text(name) if name in COUNTED else "",
             }
+
+    def _count_text(self, name: str) -> str:
+        """How many there are, ``99+`` for more, nothing for none."""
+        if name == ATTENTION:
+            counted = len(attention_keys(self.root_queryset))
+            more = counted > MOST_COUNTED
+        else:
+            rows = shelf(self.root_queryset, name, self.model_admin.get_store().now())
+            counted, more = count_up_to(rows, MOST_COUNTED)
+        return f"{MOST_COUNTED}+" if more else str(counted or "")

@@ -12,6 +12,8 @@ from solid_runs.ag_ui.endpoint import frames
 
 MOST_FRAMES: Final = 256
 """How far an agent may be ahead of the client."""
+MOST_CHARACTERS: Final = 1_000_000
+"""How much may wait for the client, beside a single frame that is larger."""
 PATIENCE: Final = 30.0
 """Seconds that an agent which is that far ahead waits for a client that does not read."""
 
@@ -32,18 +34,19 @@ class Channel:
         keep_alive: float,
         on_left: Callable[[], None] | None = None,
         size: int = MOST_FRAMES,
+        characters: int = MOST_CHARACTERS,
         patience: float = PATIENCE,
     ) -> None:
-        self.keep_alive, self.on_left, self.size, self.patience = (
-            *(keep_alive, on_left, size, patience),
-        )
+        self.keep_alive, self.on_left, self.patience = keep_alive, on_left, patience
+        self.size, self.characters = size, characters
         self._frames: deque[str] = deque()
+        self._waiting = 0
         self._filled, self._drained = asyncio.Event(), asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._finished = self._left = self._behind = False
 
     async def put(self, frame: str) -> None:
-        if len(self._frames) >= self.size and not self._unread:
+        if self._is_full_for(frame) and not self._unread:
             self._drained.clear()
             try:
                 async with asyncio.timeout(self.patience):
@@ -55,8 +58,24 @@ class Channel:
             await asyncio.sleep(0)  # an agent that never waits would stop the loop
             return
         self._frames.append(frame)
+        self._waiting += len(frame)
         self._filled.set()
         await asyncio.sleep(0)
+
+    def _is_full_for(self, frame: str) -> bool:
+        if not self._frames:
+            return False
+        return len(self._frames) >= self.size or self._waiting + len(frame) > self.characters
+
+    def _take(self) -> str:
+        waiting = "".join(self._frames)
+        self._clear()
+        self._drained.set()
+        return waiting
+
+    def _clear(self) -> None:
+        self._frames.clear()
+        self._waiting = 0
 
     @property
     def _unread(self) -> bool:
@@ -77,17 +96,14 @@ class Channel:
     def leave(self) -> None:
         """Say that nobody reads any more."""
         self._left = True
-        self._frames.clear()
+        self._clear()
         self._leave()
 
     async def __aiter__(self) -> AsyncIterator[str]:
         try:
             while True:
                 while self._frames:
-                    waiting = "".join(self._frames)
-                    self._frames.clear()
-                    self._drained.set()
-                    yield waiting
+                    yield self._take()
                 if self._finished or self._unread:
                     break
                 self._filled.clear()

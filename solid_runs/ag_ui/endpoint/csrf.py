@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from asgiref.sync import sync_to_async
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import CsrfViewMiddleware
 
@@ -25,17 +24,13 @@ def _no_response(request: HttpRequest) -> HttpResponse:
 def is_ambient(request: HttpRequest) -> bool:
     """Whether a browser would have sent the credentials of this request for any page.
 
-    A session's cookie, REMOTE_USER and HTTP Basic are such. A token in the Authorization header is
-    not: no other page can set one.
+    Cookies, REMOTE_USER and HTTP Basic are such. A token in the Authorization header is not: no
+    other page can set one.
     """
     scheme = request.headers.get("Authorization", "").partition(" ")[0].lower()
     if scheme and scheme not in AMBIENT:
         return False
-    return (
-        bool(scheme)
-        or settings.SESSION_COOKIE_NAME in request.COOKIES
-        or "REMOTE_USER" in request.META
-    )
+    return bool(scheme or request.COOKIES or "REMOTE_USER" in request.META)
 
 
 async def csrf_failure(request: HttpRequest) -> str | None:

@@ -25,26 +25,48 @@ async def own_thread() -> AsyncIterator[None]:
     if current.get(None) is None:
         yield
         return
-    mine = ThreadSensitiveContext()
-    token = current.set(mine)
+    token = current.set(ThreadSensitiveContext())
     try:
         yield
     finally:
-        executor = SyncToAsync.context_to_thread_executor.pop(mine, None)
-        if executor is not None:
-            executor.submit(connections.close_all)
-            executor.shutdown(wait=False)  # a tool that is still running must not stop the loop
+        leave_thread()
         current.reset(token)
+
+
+def leave_thread() -> None:
+    """Have the sync code that follows run in a new thread, whatever hangs in the present one.
+
+    That one closes its connections and ends when it is done. Nothing happens where the task has no
+    thread of its own.
+    """
+    mine = SyncToAsync.thread_sensitive_context.get(None)
+    executors = SyncToAsync.context_to_thread_executor
+    if mine is not None and (executor := executors.pop(mine, None)) is not None:
+        executor.submit(connections.close_all)
+        executor.shutdown(wait=False)  # a tool that is still running must not stop the loop
 
 
 async def on_fresh_connection(
     method: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Await a method of a store, and keep no connection that a request would not keep.
-
-    A stream may be silent for long: it would hold the connection open, or find it dead.
-    """
+    """Await a method of a store, and keep no connection afterwards."""
     try:
         return await method(*args, **kwargs)
     finally:
-        await sync_to_async(close_old_connections)()
+        await let_go_of_connections()
+
+
+async def let_go_of_connections() -> None:
+    """Close those of the thread that runs the sync code of this task.
+
+    A stream may be silent for long: it would hold the connection open, or find it dead. In a thread
+    that others share, the ones stay that CONN_MAX_AGE lets stay.
+    """
+    alone = SyncToAsync.thread_sensitive_context.get(None) is not None
+    await sync_to_async(_close_connections if alone else close_old_connections)()
+
+
+def _close_connections() -> None:
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -65,9 +65,7 @@ class Listener:
         events = self.agent(self.turn)
         if inspect.isawaitable(events):
             events = await events
-        async with AsyncExitStack() as stack:
-            if hasattr(events, "aclose"):
-                stack.push_async_callback(events.aclose)
+        async with _cleaned_up(events):
             async for value in events:
                 if self.turn.cancelled:
                     break
@@ -117,6 +115,25 @@ class Listener:
         if interrupt.expires_at is not None or self.interrupt_ttl is None:
             return interrupt
         return replace(interrupt, expires_at=self.now() + self.interrupt_ttl)
+
+
+@asynccontextmanager
+async def _cleaned_up(events: Any) -> AsyncIterator[None]:
+    """Close what yields the events after the block. What is raised then is only logged.
+
+    By then the agent has ended, well or badly, and its cleanup does not change how.
+    """
+    try:
+        yield
+    finally:
+        if hasattr(events, "aclose"):
+            try:
+                await events.aclose()
+            except BaseException as error:
+                task = asyncio.current_task()
+                if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
+                    raise
+                logger.exception("An agent failed while it cleaned up.")
 
 
 def ending_of(task: asyncio.Task[Ending], run_id: str) -> Ending:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Coroutine
-from typing import Any, Final
+from collections.abc import AsyncIterable, Callable, Coroutine
+from typing import Any, Final, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.core.exceptions import ImproperlyConfigured
 from django.core.handlers.asgi import ASGIRequest
-from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponseBase
 from django.http.response import StreamingHttpResponse
 
+from solid_runs.ag_ui.endpoint.isolation import let_go_of_connections as let_go_of_connections
 from solid_runs.ag_ui.exceptions import ConfigurationError
+from solid_runs.ag_ui.interrupts import Interrupt
 from solid_runs.ag_ui.records import RunRecord
 from solid_runs.ag_ui.scopes import identifier
 
 EVENT_STREAM: Final = "text/event-stream"
 JSON: Final = "application/json"
+WORTH_A_THREAD: Final = 50_000
+"""Bytes of a request."""
+
+T = TypeVar("T")
 
 
 class Refused(Exception):
@@ -34,6 +39,13 @@ def stream(content: AsyncIterable[str]) -> HttpResponseBase:
     response.headers["Cache-Control"] = "no-cache, no-transform"
     response.headers["X-Accel-Buffering"] = "no"  # or nginx holds frames back
     return response
+
+
+async def aside(size: int, work: Callable[..., T], *args: Any) -> T:
+    """Do what takes a while for so many bytes where it holds up nobody else's stream."""
+    if size < WORTH_A_THREAD:
+        return work(*args)
+    return await sync_to_async(work, thread_sensitive=False)(*args)
 
 
 async def unless_gone(answer: Coroutine[Any, Any, HttpResponseBase]) -> HttpResponseBase:
@@ -54,14 +66,21 @@ def _close(answered: asyncio.Future[HttpResponseBase]) -> None:
         answered.result().close()
 
 
-async def let_go_of_connections() -> None:
-    """Those of the request's thread: a stream may last longer than a connection should."""
-    await sync_to_async(close_old_connections)()
-
-
 def shown(record: RunRecord) -> dict[str, Any]:
     hidden = ("scope", "digest")
     return {name: value for name, value in record.to_dict().items() if name not in hidden}
+
+
+def answer_shown(interrupt: Interrupt) -> dict[str, Any]:
+    """What became of a question: its answer, and whether a run has taken it and acted on it."""
+    decision = interrupt.decision
+    return {
+        "interruptId": interrupt.id,
+        "status": decision and decision.status,
+        "payload": decision and decision.payload,
+        "state": interrupt.state.value,
+        "redeemedBy": interrupt.redeemed_by,
+    }
 
 
 def readable(thread_id: str, run_id: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -13,8 +14,9 @@ from typing import Any, Final
 
 from solid_runs.ag_ui.endpoint import frames
 from solid_runs.ag_ui.endpoint.channels import Channel
-from solid_runs.ag_ui.endpoint.isolation import on_fresh_connection, own_thread
+from solid_runs.ag_ui.endpoint.isolation import leave_thread, on_fresh_connection, own_thread
 from solid_runs.ag_ui.endpoint.listening import INTERNAL, Ending, Listener, ending_of
+from solid_runs.ag_ui.endpoint.outages import in_time, keep, persistently
 from solid_runs.ag_ui.endpoint.turns import Turn
 from solid_runs.ag_ui.exceptions import StreamError
 from solid_runs.ag_ui.records import UNSET, RunKey, RunRecord, Status
@@ -25,8 +27,13 @@ SHUT_DOWN: Final = {"message": "The server stopped before the run ended.", "code
 
 GRACE: Final = 5.0
 """Seconds that a cancelled agent has for cleaning up, before its run ends without it."""
-RETRY_AFTER: Final = 0.5
-"""Seconds before the end of a run is saved once more."""
+STOPPING: Final = 5.0
+SAVING: Final = 4.0
+"""Seconds that both may take at most when the server stops."""
+SHORTEST: Final = 0.5
+"""Seconds that a database has at least for an answer, however soon a run counts as stalled."""
+SHUTDOWN: Final = 10.0
+"""Seconds in which a server that stops has its runs end."""
 
 logger = logging.getLogger("solid_runs.ag_ui")
 
@@ -61,13 +68,18 @@ class LiveRun:
         self.sequence = turn.record.sequence
         self._woken, self._left = asyncio.Event(), False
         self._loop, self._key = asyncio.get_running_loop(), (store, RunKey.of(turn.record))
-        self._ended = False
+        self._nudged = self._ended = False
+        self._ending: Ending | None = None
+        self._beating: asyncio.Task[bool] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._deadline = math.inf
         self._last: frames.BaseEvent | None = None
 
     def begin(self) -> Channel:
         """Start the agent, and return where its frames come out."""
         self._live[self._key] = self
-        _keep(self._loop.create_task(self._live_through()))
+        self._task = self._loop.create_task(self._live_through())
+        keep(self._task)
         return self.channel
 
     @classmethod
@@ -76,7 +88,33 @@ class LiveRun:
         live = cls._live.get((store, key))
         if live is not None:
             with suppress(RuntimeError):  # its loop is closed
-                live._loop.call_soon_threadsafe(live._woken.set)
+                live._loop.call_soon_threadsafe(live._look)
+
+    @classmethod
+    async def end_all(cls, within: float = SHUTDOWN) -> None:
+        """Stop the runs of this loop and end them as failed, because the server stops.
+
+        What has not ended ``within`` these seconds is found as stalled later.
+        """
+        loop, until = asyncio.get_running_loop(), time.monotonic() + within
+        told: set[asyncio.Task[None]] = set()
+        await asyncio.sleep(0)  # a task that has not begun would not notice
+        while tasks := {
+            live._task for live in list(cls._live.values()) if live._loop is loop and live._task
+        }:
+            for task in tasks - told:
+                task.cancel()
+            told |= tasks
+            await asyncio.wait(tasks, timeout=max(0.0, until - time.monotonic()))
+            if time.monotonic() >= until:
+                late = sum(not task.done() for task in tasks)
+                if late:
+                    logger.warning("%s runs did not end before the server stops.", late)
+                return
+
+    def _look(self) -> None:
+        self._nudged = True
+        self._woken.set()
 
     def _client_left(self) -> None:
         if self.stop_when_left:
@@ -99,10 +137,12 @@ class LiveRun:
                 else:
                     await self._end(ending)
             except asyncio.CancelledError:
+                self._deadline = time.monotonic() + STOPPING
                 if pump is not None:
                     await self._stop(pump)
+                self._deadline = time.monotonic() + SAVING
                 if not self._ended:
-                    await self._end(Ending(Status.FAILED, SHUT_DOWN))
+                    await self._end(self._ending or Ending(Status.FAILED, SHUT_DOWN))
                 raise
             except Exception:
                 logger.exception("Run %r broke off.", self.record.run_id)
@@ -121,14 +161,16 @@ class LiveRun:
         begun = replace(reserved.start(now, self.turn.state), sequence=self.sequence)
         told = frames.started(reserved.thread_id, reserved.run_id, parent)
         try:
-            self.record = self.turn.record = await on_fresh_connection(self.store.asave, begun)
+            self.record = self.turn.record = await persistently(
+                self.store.asave, begun, until=self._until(self._stall_after)
+            )
         except StreamError:
             await self._send(told)
             await self._end_as_stored()
             return False
         except Exception:
             logger.exception("Run %r could not be started.", reserved.run_id)
-            await self._end(Ending(Status.FAILED, INTERNAL))
+            await self._end(Ending(Status.FAILED, INTERNAL), within=self.grace)
             return False
         await self._send(told, self.sequence)
         return True
@@ -138,33 +180,58 @@ class LiveRun:
 
         None: somebody else has ended the run.
         """
-        alive, beat_at = time.monotonic(), time.monotonic() + self.heartbeat
+        patience = (
+            self.store.stall_after.total_seconds() / 2
+        )  # then somebody will take it for dead before long
+        alive = time.monotonic()
+        beat_at, late_at = alive + self.heartbeat, math.inf
         while not pump.done():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, beat_at - time.monotonic())):
-                    await self._woken.wait()
-            self._woken.clear()
+            await self._wait_until(late_at if self._beating else beat_at)
             if pump.done():
                 break
             if self._left:
                 await self._stop(pump)
                 return Ending(Status.FAILED, CLIENT_GONE)
-            beat_at = time.monotonic() + self.heartbeat
+            now, beat = time.monotonic(), self._beating
+            if beat is None:
+                if self._nudged or now >= beat_at:
+                    self._begin_beat()
+                    beat_at = now + self.heartbeat
+                    late_at = max(alive + patience, now + patience / 2, now + SHORTEST)
+                continue
+            if not beat.done() and now < late_at:
+                continue
+            self._beating = None
             try:
-                if await self._beat():
+                if not beat.done():
+                    leave_thread()
+                    raise TimeoutError
+                if beat.result():
                     await self._stop(pump)
                     return Ending(Status.CANCELLED)
-                alive = time.monotonic()
+                alive = now
             except StreamError:
                 await self._stop(pump)
                 return None
             except Exception:
                 logger.exception("Run %r could not give a sign of life.", self.record.run_id)
-                # Somebody will take it for dead; it must not act any more by then.
-                if time.monotonic() - alive > self.store.stall_after.total_seconds() / 2:
+                if now >= late_at or now - alive > patience:
                     await self._stop(pump)
                     return Ending(Status.FAILED, INTERNAL)
         return ending_of(pump, self.record.run_id)
+
+    async def _wait_until(self, moment: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._left_until(moment)):
+                await self._woken.wait()
+        self._woken.clear()
+
+    def _begin_beat(self) -> None:
+        """Beat beside the watch, which a database that does not answer must not blind."""
+        self._nudged = False
+        self._beating = self._loop.create_task(self._beat())
+        self._beating.add_done_callback(lambda _: self._woken.set())
+        keep(self._beating)
 
     async def _beat(self) -> bool:
         moved, self.listener.state_moved = self.listener.state_moved, False
@@ -178,15 +245,36 @@ class LiveRun:
         except BaseException:
             self.listener.state_moved |= moved
             raise
-        self.record = record
+        if asyncio.current_task() is self._beating:  # or it was too late, and left behind
+            self.record = record
         return stop
+
+    async def _finish_beat(self) -> None:
+        """Let a beat that is on its way arrive before the end is saved, but not for long."""
+        if self._beating is not None:
+            await asyncio.wait({self._beating}, timeout=self._left_until(self._until(self.grace)))
+            if not self._beating.done():
+                leave_thread()
+            self._beating = None
+
+    @property
+    def _stall_after(self) -> float:
+        return max(self.store.stall_after.total_seconds(), 2 * SHORTEST)
+
+    def _until(self, seconds: float) -> float:
+        """The moment in so many seconds, or sooner when the server stops."""
+        return min(time.monotonic() + seconds, self._deadline)
+
+    @staticmethod
+    def _left_until(moment: float) -> float:
+        return max(0.0, moment - time.monotonic())
 
     async def _stop(self, pump: asyncio.Task[Ending]) -> None:
         """Cancel the agent. One that does not stop goes on unheard."""
         self.turn._stopping = True
         for _ in range(3):  # an agent may swallow the first one
             pump.cancel()
-            await asyncio.wait({pump}, timeout=self.grace / 3)
+            await asyncio.wait({pump}, timeout=self._left_until(self._until(self.grace / 3)))
             if pump.done():
                 if not pump.cancelled() and pump.exception():
                     logger.info("An agent failed while it was stopped.", exc_info=pump.exception())
@@ -194,7 +282,7 @@ class LiveRun:
         logger.warning(
             "The agent of run %r does not stop; its run ends without it.", self.record.run_id
         )
-        _keep(pump)
+        keep(pump)
 
     async def _tell(self, event: frames.BaseEvent) -> None:
         self.sequence += 1
@@ -206,8 +294,10 @@ class LiveRun:
 
     # The end
 
-    async def _end(self, ending: Ending) -> None:
-        """Save how it ended, then say so."""
+    async def _end(self, ending: Ending, *, within: float | None = None) -> None:
+        """Save how it ended, then say so. ``within``: seconds, by default until it has stalled."""
+        self._ending = ending
+        await self._finish_beat()
         try:
             told = list(self._last_words(ending))
             kept = self._closed(ending, self.sequence + len(told))
@@ -217,7 +307,8 @@ class LiveRun:
             told = list(self._last_words(ending))
             kept = self._closed(ending, self.sequence + len(told))
         try:
-            self.record = await self._save_for_sure(kept)
+            until = self._until(self._stall_after if within is None else within)
+            self.record = await persistently(self.store.asave, kept, until=until)
         except StreamError:
             await self._end_as_stored()
             return
@@ -226,16 +317,6 @@ class LiveRun:
             await self._give_up()
             told = [frames.failed(INTERNAL)]
         await self._send_last(told)
-
-    async def _save_for_sure(self, record: RunRecord) -> RunRecord:
-        try:
-            return await on_fresh_connection(self.store.asave, record)
-        except StreamError:
-            raise
-        except Exception:
-            logger.warning("Run %r is saved once more.", record.run_id, exc_info=True)
-        await asyncio.sleep(RETRY_AFTER)
-        return await on_fresh_connection(self.store.asave, record)
 
     async def _give_up(self) -> None:
         """Save it as failed, without what may be in the way of that: its state and its questions.
@@ -246,7 +327,7 @@ class LiveRun:
             Status.FAILED, self.store.now(), INTERNAL
         )
         try:
-            self.record = await on_fresh_connection(self.store.asave, failed)
+            self.record = await in_time(self.store.asave, failed, until=self._until(self.grace))
         except Exception:
             logger.exception("Run %r could not be failed either.", self.record.run_id)
 
@@ -275,10 +356,10 @@ class LiveRun:
 
     async def _end_as_stored(self) -> None:
         """Say how somebody else has ended it."""
-        record = self.record
-        stored = await on_fresh_connection(
-            self.store.afind, record.scope, record.thread_id, record.run_id
-        )
+        await self._finish_beat()
+        key = RunKey.of(self.record)
+        until = self._until(self._stall_after)
+        stored = await persistently(self.store.afind, *key, until=until)
         if stored is None or not stored.terminal:
             message = "The run goes on elsewhere."
             await self._send_last([frames.error(message, "run_in_progress")])
@@ -293,18 +374,3 @@ class LiveRun:
         self._ended = True
         for event in events:
             await self._tell(event)
-
-
-_kept: Final[set[asyncio.Task[Any]]] = set()
-
-
-def _keep(task: asyncio.Task[Any]) -> None:
-    """Hold on to a task, which the loop does not, and have its exception read."""
-    _kept.add(task)
-    task.add_done_callback(_let_go)
-
-
-def _let_go(task: asyncio.Task[Any]) -> None:
-    _kept.discard(task)
-    if not task.cancelled():
-        task.exception()

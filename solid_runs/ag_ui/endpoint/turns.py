@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
 import jsonpatch  # type: ignore[import-untyped]
 from django.http import HttpRequest
-from jsonpointer import JsonPointerException
+from jsonpointer import JsonPointer, JsonPointerException
 
 from solid_runs.ag_ui.endpoint.frames import RunAgentInput, StateDeltaEvent, StateSnapshotEvent
 from solid_runs.ag_ui.endpoint.isolation import on_fresh_connection
@@ -41,6 +41,7 @@ class Turn:
     """One run, as its agent sees it.
 
     ``input`` is what the client sent and ``answers`` what people have answered, with it or before.
+    ``request`` is None for a run without a client.
     ``result``, a JSON value, and ``usage``, a list of token counts, go out with the end of the
     run when the agent sets them.
 
@@ -54,7 +55,7 @@ class Turn:
         store: BaseStore,
         record: RunRecord,
         input: RunAgentInput,
-        request: HttpRequest,
+        request: HttpRequest | None,
         answers: Iterable[Redemption] = (),
         trace_id: str | None = None,
     ) -> None:
@@ -133,7 +134,7 @@ class Turn:
             patch = [one.model_dump(by_alias=True, mode="json") for one in event.delta]
             try:
                 state = {} if self._state is None else self._state
-                self._state = jsonpatch.apply_patch(state, patch)
+                self._state = patched(state, patch)
             except UNFIT:
                 logger.warning(
                     "A STATE_DELTA of run %r does not fit its state and was passed over, as the "
@@ -141,6 +142,45 @@ class Turn:
                     self.run_id,
                     exc_info=True,
                 )
+
+
+def patched(state: Any, operations: Sequence[dict[str, Any]]) -> Any:
+    """A state with JSON Patch operations done to it; raises one of UNFIT for what does not fit.
+
+    ``state`` stays as it was, and the two share what no operation touches: copying all of a large
+    state for each of many small changes would hold up the loop.
+    """
+    copies: dict[int, Any] = {}  # by id; held here, so that no id is given to another meanwhile
+    for operation in operations:
+        changed = [operation.get("path")]
+        if operation.get("op") == "move":
+            changed.append(operation.get("from"))
+        for pointer in changed:
+            if isinstance(pointer, str):
+                state = _with_own_path(state, JsonPointer(pointer).parts[:-1], copies)
+        state = jsonpatch.JsonPatch([operation]).apply(state, in_place=True)
+    return state
+
+
+def _with_own_path(state: Any, parts: Sequence[str], copies: dict[int, Any]) -> Any:
+    """The state, with copies of the containers that a pointer goes through, as far as it leads."""
+
+    def own(value: Any) -> Any:
+        if id(value) in copies or not isinstance(value, dict | list):
+            return value
+        copied = value.copy()
+        copies[id(copied)] = copied
+        return copied
+
+    state = at = own(state)
+    for part in parts:
+        try:
+            key = int(part) if isinstance(at, list) else part
+            child = at[key] = own(at[key])
+        except (LookupError, ValueError, TypeError):
+            break  # the operation will say so
+        at = child
+    return state
 
 
 def _plain(state: Any) -> Any:

@@ -7,17 +7,18 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import router
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
-from solid_runs.ag_ui.interrupts import AnswerState, Interrupt, Redemption
+from solid_runs.ag_ui.inbox.attention import needing_attention
+from solid_runs.ag_ui.interrupts import AnswerState, Redemption
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
-from solid_runs.ag_ui.records import TERMINAL, Status
 from solid_runs.ag_ui.stores.database import DatabaseStore
 
 if TYPE_CHECKING:
     from solid_runs.ag_ui.interrupts import Decision
 
 WAITING: Final = "waiting"
+ATTENTION: Final = "attention"
 Narrowed = Callable[[Any, datetime], Any]
 
 
@@ -31,18 +32,20 @@ def _state(state: AnswerState) -> Narrowed:
 
 SHELVES: Final[dict[str, Narrowed]] = {
     WAITING: lambda interrupts, now: interrupts.waiting().filter(_in_time(now), stale=False),
+    ATTENTION: needing_attention,
     "expired": lambda interrupts, now: interrupts.waiting().filter(
         expires_at__lte=now, stale=False
     ),
     "stale": lambda interrupts, now: interrupts.waiting().filter(stale=True),
     "answered": lambda interrupts, now: interrupts.filter(decided_at__isnull=False).order_by(
-        F("decided_at").desc(), "-pk"
+        F("decided_at").desc(), "-run_id", "position"
     ),
-    "all": lambda interrupts, now: interrupts.order_by("-pk"),
+    "all": lambda interrupts, now: interrupts.order_by("-run_id", "position"),
     **{state.value: _state(state) for state in AnswerState},
 }
-"""What can be asked for: ``waiting``, which may still be answered; open ones whose time is up or
-whose thread has asked again since; the four states; answered ones; all. They need with_stale()."""
+"""What can be asked for: ``waiting``, which may still be answered; ``attention``, whose outcome
+nobody knows; open ones whose time is up or whose thread has asked again since; the four states;
+answered ones; all. They need with_stale()."""
 
 
 def shelf(interrupts: QuerySet[Any], name: str, now: datetime) -> QuerySet[Any]:
@@ -91,10 +94,11 @@ def actors(interrupts: list[RunInterrupt], using: str) -> dict[int, ReservedRun]
     return {pk: run for pk, run in by_key.items() if run is not None}
 
 
-def outcome_is_unknown(interrupt: RunInterrupt | Interrupt, actor: ReservedRun | None) -> bool:
-    """Whether a run acted on the answer and did not come to a good end."""
-    return (
-        interrupt.state is AnswerState.SETTLED
-        and actor is not None
-        and actor.status in TERMINAL - {Status.SUCCEEDED, Status.INTERRUPTED}
-    )
+def open_questions(runs: set[int], using: str | None, now: datetime) -> dict[int, int]:
+    """How many questions of each of these runs, named by key, can still be answered: one query.
+
+    Until there are none, no run takes an answer that is free beside them.
+    """
+    asked = RunInterrupt.objects.using(using).in_state(AnswerState.OPEN).filter(_in_time(now))
+    found = asked.filter(run__in=runs).order_by().values_list("run").annotate(Count("pk"))
+    return dict(found)

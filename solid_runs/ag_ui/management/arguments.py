@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
-from math import isfinite
+from math import isnan, nan
+from typing import Final
 
 from django.core.management.base import CommandError
 from django.db import connections
 
 from solid_runs.ag_ui.stores.database import DatabaseStore
 
+LARGEST: Final = 100_000_000
+"""Of what can be given as a span of time: some three years in seconds."""
+
 
 def add_database(parser: ArgumentParser) -> None:
-    parser.add_argument("--database", help="Its alias; where the runs are written, if not given.")
+    parser.add_argument(
+        "--database",
+        metavar="ALIAS",
+        help=(
+            "The alias of the database that holds the runs; the one that the router writes them "
+            "to, if not given."
+        ),
+    )
 
 
 def store_on(database: str | None) -> DatabaseStore:
@@ -25,7 +36,9 @@ def positive(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        number = 0
-    if not isfinite(number) or number <= 0 or number > 1e8:
-        raise ArgumentTypeError(f"{text!r} is no number above 0.")
+        number = nan
+    if isnan(number) or number <= 0:
+        raise ArgumentTypeError(f"Give a number above 0, not {text!r}.")
+    if number > LARGEST:
+        raise ArgumentTypeError(f"Give a number up to {LARGEST:,}, not {text!r}.")
     return number

@@ -79,8 +79,8 @@ class Migration(migrations.Migration):
                 ("snapshot", solid_runs.fields.JSONTextField(null=True, verbose_name="state")),
             ],
             options={
-                "verbose_name": "reserved run",
-                "verbose_name_plural": "reserved runs",
+                "verbose_name": "AG-UI run",
+                "verbose_name_plural": "AG-UI runs",
                 "permissions": [
                     ("view_run_content", "Can see the state and the failures of runs"),
                     ("cancel_run", "Can cancel runs"),
@@ -169,7 +169,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name": "interrupt",
-                "verbose_name_plural": "interrupts",
+                "verbose_name_plural": "interrupts (approval inbox)",
                 "ordering": ["run", "position"],
                 "permissions": [
                     ("decide_interrupt", "Can answer what runs ask"),

@@ -78,8 +78,9 @@ class InterruptViewSet(StoreViewSet):
                 "state",
                 {"type": "string", "enum": list(SHELVES), "default": WAITING},
                 description=(
-                    "waiting: may still be answered; expired, stale: open, but too late; answered; "
-                    "open, held, free, settled: by the state of the answer; all."
+                    "waiting: may still be answered; attention: a run acted on the answer and "
+                    "came to no good end; expired, stale: open, but too late; answered; open, "
+                    "held, free, settled: by the state of the answer; all."
                 ),
             ),
             exact_parameter("thread", "thread"),
@@ -100,9 +101,10 @@ class InterruptViewSet(StoreViewSet):
     )
     @action(detail=True, methods=["post"], pagination_class=None)
     def answer(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Answer an interrupt. The answer is free: the next run of the thread takes it.
+        """Answer an interrupt. The next run of the thread takes the answer.
 
-        The first answer wins; the same one again changes nothing.
+        While another interrupt of the same run can still be answered, no run takes it. The first
+        answer wins; the same one again changes nothing.
         """
         interrupt = self.get_object()
         if not self.can_decide(request, interrupt):

@@ -115,7 +115,11 @@ class AnswerMethods(StorageSteps):
         run_id: str,
         now: datetime | None = None,
     ) -> bool:
-        """Right before acting on an answer: the permission to, given once and to its holder."""
+        """Right before acting on an answer: the permission to, given once and to its holder.
+
+        In a transaction of the caller's the permission is undone with it: only when what is done
+        on it is undone too.
+        """
         key = run_key(scope, thread_id, run_id)
         return self._settle(key, identifier("interrupt_id", interrupt_id), self._moment(now))
 
@@ -133,9 +137,13 @@ class AnswerMethods(StorageSteps):
         moment, count = self._moment(now), 0
         with self._thread(scope, thread_id):
             for asking in self._unsettled(scope, thread_id):
-                kept = self._abandon(asking, moment, by)
-                pairs = zip(asking.interrupts, kept.interrupts, strict=True)
-                count += sum(before is not after for before, after in pairs)
+                freed = self._without_dead_holds(asking, None, moment)
+                gone = [
+                    Redemption(one.abandon(moment, by), False, False) for one in freed.interrupts
+                ]
+                pairs = zip(freed.interrupts, gone, strict=True)
+                count += sum(after.interrupt is not before for before, after in pairs)
+                self._put(asking, gone, moment)
         return count
 
     def release_settled(
@@ -249,9 +257,6 @@ class AnswerMethods(StorageSteps):
     def _put(self, asking: RunRecord, redeemed: Iterable[Redemption], now: datetime) -> None:
         decided = {one.interrupt.id: one.interrupt for one in redeemed}
         self._change(asking, lambda one: decided.get(one.id, one), now)
-
-    def _abandon(self, asking: RunRecord, now: datetime, by: str | None) -> RunRecord:
-        return self._change(asking, lambda one: one.abandon(now, by), now)
 
     def _change(
         self, asking: RunRecord, change: Callable[[Interrupt], Interrupt], now: datetime

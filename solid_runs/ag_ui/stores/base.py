@@ -31,8 +31,8 @@ class RunStore(Protocol):
 
     A store is whatever passes ``solid_runs.testing.ag_ui``, which also tests the others that
     BaseStore has, unless a store declares that it leaves them out: reserve()'s policy and labels,
-    admit(), answer(), release_settled(), the stalled runs, prune(), the signals, and the twins for
-    async code.
+    admit(), answer(), status(), release_settled(), the stalled runs, prune(), the signals, and the
+    twins for async code.
     """
 
     def reserve(self, scope: Any, thread_id: str, run_id: str, digest: str) -> Reservation: ...

@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.db import connections, router, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from solid_runs.ag_ui.digests import digest
+from solid_runs.ag_ui.exceptions import ConfigurationError, StreamError
 from solid_runs.ag_ui.interrupts import AnswerState, Interrupt
 from solid_runs.ag_ui.models import STATES, ReservedRun, RunInterrupt, RunThread, later_runs
 from solid_runs.ag_ui.records import ACTIVE, TERMINAL, UNSET, RunKey, RunRecord, Status
@@ -20,6 +21,8 @@ from solid_runs.ag_ui.stores.rows import interrupt_values, record_of, run_values
 from solid_runs.database_time import DatabaseNow
 from solid_runs.event_logs.sql import take_lock
 from solid_runs.inserting import insert_or_touch, insert_unless_taken
+
+SEES_OTHERS: Final = ("read committed", "read uncommitted")
 
 
 class DatabaseStore(BaseStore):
@@ -36,10 +39,23 @@ class DatabaseStore(BaseStore):
     @contextmanager
     def _thread(self, scope: str, thread_id: str) -> Iterator[None]:
         using = self.using
+        self._refuse_old_snapshot()
         with transaction.atomic(using):
             key = {"key": digest([scope, thread_id]), "changed_at": DatabaseNow()}
             insert_or_touch(RunThread, key, "changed_at", using)
             yield
+
+    def _refuse_old_snapshot(self) -> None:
+        """A transaction that has read before would not see what others have written since."""
+        connection: Any = connections[self.using]
+        if not connection.in_atomic_block or connection.vendor != "mysql":
+            return
+        if connection.isolation_level not in SEES_OTHERS:
+            raise ConfigurationError(
+                "Within a transaction, a store on MySQL or MariaDB needs READ COMMITTED, which is "
+                "Django's default: take isolation_level out of the OPTIONS of "
+                f"{self.using!r}, or call the store outside of atomic()."
+            )
 
     def _after_commit(self, send: Callable[[], Any]) -> None:
         transaction.on_commit(send, using=self.using, robust=True)
@@ -48,6 +64,10 @@ class DatabaseStore(BaseStore):
 
     def _read(self, key: RunKey) -> RunRecord | None:
         return self._first(self._run(key))
+
+    def _status(self, key: RunKey) -> Status | None:
+        found = self._run(key).values_list("status", flat=True).first()
+        return None if found is None else Status(found)
 
     def _newest(self, scope: str, thread_id: str, status: Status | None) -> RunRecord | None:
         runs = self._of_thread(scope, thread_id)
@@ -100,20 +120,25 @@ class DatabaseStore(BaseStore):
     # Writing
 
     def _claim(self, fresh: RunRecord, labels: Labels) -> RunRecord | None:
+        self._refuse_old_snapshot()
         return None if self._insert(fresh, labels) else self._read(RunKey.of(fresh))
 
     def _insert(self, record: RunRecord, labels: Labels) -> bool:
-        now = self._alive()
-        values = {**run_values(record), **labels, "reserved_at": now, "alive_at": now}
+        times = {"reserved_at": DatabaseNow(), "alive_at": self._alive()}
+        values = {**run_values(record), **labels, **times}
         return insert_unless_taken(ReservedRun, values, self.using)
 
     def _write(self, stored: RunRecord | None, given: RunRecord) -> None:
         run = self._run(RunKey.of(given))
         if stored is None:
-            self._insert(given, {})
+            if not self._insert(given, {}):
+                raise StreamError(f"Run {given.run_id!r} was reserved meanwhile; find() it first.")
         else:
             values = changed(run_values(stored), run_values(given))
-            run.update(**values, alive_at=self._alive())
+            # A heartbeat takes no lock, and may have been further.
+            ahead = run.filter(sequence__lte=given.sequence) if "sequence" in values else run
+            if not ahead.update(**values, alive_at=self._alive()):
+                raise StreamError(f"Run {given.run_id!r} is further than this copy of it.")
         positions = {} if stored is None else {one.id: n for n, one in enumerate(stored.interrupts)}
         added = []
         for position, interrupt in enumerate(given.interrupts):

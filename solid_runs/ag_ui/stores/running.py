@@ -94,11 +94,11 @@ class RunMethods(AnswerMethods):
                 self._refuse_if_busy(fresh)
             asking = self._newest(key.scope, key.thread_id, Status.INTERRUPTED)
             if asking is not None and not answers:
-                pending = asking.pending_interrupts
-                if not all(interrupt.expired(now) for interrupt in pending):
-                    if offer:
-                        return Admission(asking, new=False, offered=True)
-                    raise InterruptsPendingError(thread_id, [one.id for one in pending])
+                answerable = asking.answerable_interrupts(now)
+                if answerable and offer:
+                    return Admission(asking, new=False, offered=True)
+                if answerable:
+                    raise InterruptsPendingError(thread_id, [one.id for one in answerable])
             # Before the answers, so that a store with foreign keys could have one on the taker.
             taken = _reservation(self._claim(fresh, labels), fresh)
             if not taken.new:  # by a reserve() that takes no lock
@@ -113,6 +113,10 @@ class RunMethods(AnswerMethods):
 
     def find(self, scope: Any, thread_id: str, run_id: str) -> RunRecord | None:
         return self._read(run_key(scope, thread_id, run_id))
+
+    def status(self, scope: Any, thread_id: str, run_id: str) -> Status | None:
+        """What find() would say of the status, without the rest: for those who wait for the end."""
+        return self._status(run_key(scope, thread_id, run_id))
 
     def latest_run(self, scope: Any, thread_id: str) -> RunRecord | None:
         """The run of the thread that was reserved last, whatever became of it."""
@@ -165,10 +169,12 @@ class RunMethods(AnswerMethods):
         """Ask for the end of a run; None when there is no such run.
 
         Ends at once a run that was not started, or whose owner has been silent for too long; a
-        running owner sees the request at its next heartbeat. An interrupted run stays so, and what
-        it asked is abandoned, unless a run holds the answer or has acted on it.
+        running owner sees the request at its next heartbeat. An interrupted run stays so, and its
+        open interrupts are abandoned; answers that were given stay.
         """
         key = run_key(scope, thread_id, run_id)
+        if self._status(key) is None:  # and no lock for what nobody has heard of
+            return None
         with self._thread(key.scope, key.thread_id):
             stored, now = self._read(key), self.now()
             if stored is None:
@@ -180,7 +186,9 @@ class RunMethods(AnswerMethods):
                 kept = stored.finish(Status.CANCELLED, now)
                 self._store(stored, kept)
             else:
-                kept = self._abandon(stored, now, by)
+                kept = self._change(
+                    stored, lambda one: one.abandon(now, by) if one.pending else one, now
+                )
             return CancelRequest(kept, ended=True)
 
     # Housekeeping

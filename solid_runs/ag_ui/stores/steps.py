@@ -72,6 +72,11 @@ class StorageSteps(ABC):
     @abstractmethod
     def _read(self, key: RunKey) -> RunRecord | None: ...
 
+    def _status(self, key: RunKey) -> Status | None:
+        """That of a run; a storage may know it for less than the record costs."""
+        record = self._read(key)
+        return None if record is None else record.status
+
     @abstractmethod
     def _newest(self, scope: str, thread_id: str, status: Status | None) -> RunRecord | None:
         """The run of the thread that was inserted last, of those with the status if one is given.

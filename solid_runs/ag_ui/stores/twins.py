@@ -34,6 +34,7 @@ class AsyncTwins(RunMethods):
     areserve = twin(RunMethods.reserve)
     aadmit = twin(RunMethods.admit)
     afind = twin(RunMethods.find)
+    astatus = twin(RunMethods.status)
     alatest_run = twin(RunMethods.latest_run)
     alatest_interrupted = twin(RunMethods.latest_interrupted)
     asave = twin(RunMethods.save)

@@ -175,6 +175,25 @@ class Expiring(StoreTests):
         with self.rejected("i1", code="interrupt_answered"):
             self.redeem(NO)
 
+    def test_a_deadline_may_be_iso_text(self) -> None:
+        self.asked(question(expires_at="2026-01-15T21:05:00.000001+09:00"))
+        deadline = self.at(minutes=5, microseconds=1)
+        self.assertEqual(self.the_interrupt().expires_at, deadline)
+        with self.rejected("i1", code="interrupt_expired"):
+            self.redeem(now=deadline)
+        self.assertIs(self.redeem(now=deadline - timedelta(microseconds=1)).recorded, True)
+
+    def test_an_answer_that_was_given_in_time_is_acted_on_after_the_deadline(self) -> None:
+        deadline = self.at(minutes=5)
+        self.asked(*(question(name, expires_at=deadline) for name in ("i1", "i2")))
+        for interrupt_id in ("i1", "i2"):
+            self.answer_for("r2", interrupt_id)
+        self.clock.forward(minutes=5)
+        self.assertIs(self.settle("r2", "i1"), True)
+        late = deadline + timedelta(days=400)
+        self.assertIs(self.store.settle(SCOPE, THREAD, "i2", "r2", late), True)
+        self.assertEqual(self.the_interrupt("i2").settled_at, late)
+
 
 class Holding(StoreTests):
     def test_the_first_answer_of_a_run_is_recorded_and_held(self) -> None:
@@ -282,6 +301,19 @@ class Settling(StoreTests):
             self.assertIs(self.settle("r2", "i9"), False, "unknown")
             self.assertIs(self.store.settle(SCOPE, "t2", "i2", "r2"), False, "another thread")
             self.assertIs(self.store.settle("globex", THREAD, "i2", "r2"), False, "another scope")
+
+    def test_a_run_that_has_ended_settles_nothing_even_if_it_is_said_to_hold_it(self) -> None:
+        for status in ("succeeded", "interrupted", "cancelled", "failed"):
+            self.ended(status, status)
+            held = replace(
+                question(f"i-{status}"),
+                decision=Decision(status="resolved"),
+                redeemed_by=status,
+                redeemed_at=self.clock(),
+            )
+            self.asked(held, "open", run_id=f"{status}-asked")
+            with self.subTest(status), self.unchanged(f"{status}-asked"):
+                self.assertIs(self.settle(status, held.id), False)
 
     def test_two_answers_of_one_run_are_settled_one_by_one(self) -> None:
         self.asked("i1", "i2")

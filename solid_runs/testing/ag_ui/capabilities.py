@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final, TypeVar
 
 Tested = TypeVar("Tested", bound=Callable[..., Any])
@@ -24,6 +24,7 @@ OPTIONAL: Final[dict[str, tuple[str, ...]]] = {
     "release_settled": ("release_settled",),
     "signals": (),
     "stalled": ("stalled", "fail_stalled"),
+    "status": ("status",),
 }
 """What a store may leave out, with its methods.
 
@@ -58,6 +59,19 @@ def tests_of(tested: type[Any]) -> Iterable[Callable[..., Any]]:
 
 def needed(test: Any) -> frozenset[str]:
     return frozenset(getattr(test, "needs", ()))
+
+
+def leave_out(tests: type[Any], leaves_out: Collection[str]) -> None:
+    """Take the tests of these capabilities out of a class; ValueError for an unknown one."""
+    unknown = set(leaves_out) - set(OPTIONAL)
+    if unknown:
+        raise ValueError(
+            f"{tests.__name__} leaves out {sorted(unknown)}; what can be left out is "
+            f"{', '.join(OPTIONAL)}."
+        )
+    for name in dir(tests):
+        if name.startswith("test") and needed(getattr(tests, name)) & set(leaves_out):
+            setattr(tests, name, None)
 
 
 def methods(leaves_out: Iterable[str]) -> list[str]:

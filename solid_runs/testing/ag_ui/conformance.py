@@ -20,19 +20,18 @@ from solid_runs.testing.ag_ui.answers import (
 from solid_runs.testing.ag_ui.base import SCOPE, THREAD, YES
 from solid_runs.testing.ag_ui.capabilities import (
     NOT_OFFERED,
-    OPTIONAL,
     advice,
+    leave_out,
     methods,
-    needed,
 )
-from solid_runs.testing.ag_ui.finding import Finding
+from solid_runs.testing.ag_ui.finding import Finding, Statuses
 from solid_runs.testing.ag_ui.housekeeping import MINUTE, Pruning, Stalling
 from solid_runs.testing.ag_ui.records import Copies, Endings, Saving, StaleCopies
 from solid_runs.testing.ag_ui.reserving import Identities, Reserving
 from solid_runs.testing.ag_ui.resuming import Cancelling, Crashing, Refusing, Resuming
 from solid_runs.testing.ag_ui.running import CancelRequests, OneAtATime, SignsOfLife
 from solid_runs.testing.ag_ui.scopes import Scopes
-from solid_runs.testing.ag_ui.signals import Signals
+from solid_runs.testing.ag_ui.signals import Signals, Undone
 
 
 class RunStoreConformance(
@@ -40,6 +39,7 @@ class RunStoreConformance(
     Identities,
     Scopes,
     Finding,
+    Statuses,
     Saving,
     StaleCopies,
     Copies,
@@ -64,6 +64,7 @@ class RunStoreConformance(
     Stalling,
     Pruning,
     Signals,
+    Undone,
 ):
     """What every store of AG-UI runs holds; put it before a TestCase.
 
@@ -74,15 +75,7 @@ class RunStoreConformance(
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        unknown = set(cls.leaves_out) - set(OPTIONAL)
-        if unknown:
-            raise ValueError(
-                f"{cls.__name__} leaves out {sorted(unknown)}; what can be left out is "
-                f"{', '.join(OPTIONAL)}."
-            )
-        for name in dir(cls):
-            if name.startswith("test") and needed(getattr(cls, name)) & set(cls.leaves_out):
-                setattr(cls, name, None)
+        leave_out(cls, cls.leaves_out)
         for capability in cls.leaves_out:
             setattr(cls, f"test_{capability}_is_not_offered", not_offered(capability))
 
@@ -161,6 +154,10 @@ def _stalled(test: RunStoreConformance) -> None:
     raise NotImplementedError
 
 
+def _status(test: RunStoreConformance) -> None:
+    _offered(test, "status")(SCOPE, THREAD, "r1")
+
+
 def _offered(test: RunStoreConformance, name: str) -> Callable[..., Any]:
     """The method itself, since the caller of the tests explains what is missing."""
     if getattr(test.store.store, name, None) is None:
@@ -179,5 +176,6 @@ ATTEMPTS: Final[dict[str, Callable[[RunStoreConformance], None]]] = {
     "release_settled": _release_settled,
     "signals": _signals,
     "stalled": _stalled,
+    "status": _status,
 }
 """How each capability would be used."""

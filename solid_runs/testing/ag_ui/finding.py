@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from solid_runs.ag_ui.exceptions import ConfigurationError
 from solid_runs.testing.ag_ui.base import SCOPE, THREAD, StoreTests, question
+from solid_runs.testing.ag_ui.capabilities import needs
 
 
 class Finding(StoreTests):
@@ -32,6 +34,15 @@ class Finding(StoreTests):
         for run_id in ("m", "z", "a", "Z", "10", "9"):
             self.reserved(run_id)
             self.assertEqual(self.store.latest_run(SCOPE, THREAD).run_id, run_id)
+
+    def test_under_a_clock_that_goes_back_the_order_is_that_of_the_reservations(self) -> None:
+        for run_id in ("m", "z", "a"):
+            self.asked(run_id=run_id)
+            self.assertEqual(self.store.latest_run(SCOPE, THREAD).run_id, run_id)
+            self.assertEqual(self.store.latest_interrupted(SCOPE, THREAD).run_id, run_id)
+            self.assertIs(self.redeem().recorded, True, "the newest is answered")
+            self.assertTrue(self.the_interrupt(run_id=run_id).decided)
+            self.clock.back(hours=1)
 
     def test_questions_under_a_clock_that_stands_still_have_that_order_too(self) -> None:
         for run_id in ("m", "z", "a"):
@@ -96,3 +107,54 @@ class Finding(StoreTests):
         self.assertIs(self.redeem().recorded, True)
         self.assertTrue(self.the_interrupt(run_id="b").decided)
         self.assertTrue(self.the_interrupt(run_id="a").pending)
+
+    def test_an_interrupt_is_found_by_its_very_id(self) -> None:
+        self.asked("call_aB")
+        for other in (
+            "call_Ab",
+            "CALL_AB",
+            "call_aB ",
+            " call_aB",
+            "call_aB\t",
+            "call_äB",
+            "call%",
+        ):
+            with self.subTest(other=other), self.unchanged("r1"):
+                self.assertIsNone(self.store.find_interrupt(SCOPE, THREAD, other))
+                with self.rejected(other, code="resume_rejected"):
+                    self.redeem(interrupt_id=other)
+        self.answer_for("r2", "call_aB")
+        for other in ("call_Ab", "call_aB "):
+            with self.subTest(other=other), self.unchanged("r1"):
+                self.assertIs(self.settle("r2", other), False)
+        self.assertIs(self.settle("r2", "call_aB"), True)
+
+
+@needs("status")
+class Statuses(StoreTests):
+    def test_the_status_is_that_of_the_run(self) -> None:
+        self.asked(run_id="before")
+        for made in (self.reserved, self.started, self.ended, self.asked):
+            run_id = made.__name__
+            record = made(run_id=run_id)
+            status = self.store.status(SCOPE, THREAD, run_id)
+            self.assertIs(status, record.status)
+            self.assertEqual(status, self.find(run_id).status)
+
+    def test_the_status_follows_the_run(self) -> None:
+        record = self.started()
+        self.store.heartbeat(record.advance(self.clock()))
+        self.assertEqual(self.store.status(SCOPE, THREAD, "r1"), "started")
+        self.end("r1", "cancelled")
+        self.assertEqual(self.store.status(SCOPE, THREAD, "r1"), "cancelled")
+
+    def test_a_run_that_is_not_there_has_no_status(self) -> None:
+        self.reserved()
+        self.assertIsNone(self.store.status(SCOPE, THREAD, "R1"))
+        self.assertIsNone(self.store.status(SCOPE, "t2", "r1"))
+        self.assertIsNone(self.store.status("globex", THREAD, "r1"))
+
+    def test_what_is_no_id_has_no_status_and_is_refused(self) -> None:
+        for thread_id, run_id in ((THREAD, ""), ("", "r1"), (THREAD, "r\0"), (THREAD, None)):
+            with self.assertRaises(ConfigurationError):
+                self.store.status(SCOPE, thread_id, run_id)

@@ -91,6 +91,39 @@ class Saving(StoreTests):
         self.assertEqual(found, tokyo)
         self.assertEqual(found and found.utcoffset(), timedelta(0))
 
+    def test_every_moment_keeps_its_microseconds(self) -> None:
+        def tick() -> datetime:
+            return self.clock.forward(seconds=1, microseconds=1)
+
+        self.clock.forward(microseconds=123455)
+        made = tick()
+        record = self.reserved()
+        record = self.saved(record.start(tick()))
+        self.assertEqual((self.find().created_at, self.find().updated_at), (made, self.clock()))
+        self.store.heartbeat(record, tick())
+        self.assertEqual(self.find().updated_at, self.clock())
+        ended, deadline = tick(), self.at(days=1, microseconds=1)
+        asked = [question("i1", expires_at=deadline), question("i2")]
+        self.saved(self.find().interrupted(asked, ended))
+        self.assertEqual((self.find().created_at, self.find().updated_at), (made, ended))
+        decided = tick()
+        self.redeem(interrupt_id="i1")
+        self.assertEqual(self.find().updated_at, decided)
+        redeemed = tick()
+        self.redeem(interrupt_id="i1", run_id="r2")
+        settled = tick()
+        self.settle("r2", "i1")
+        told = self.the_interrupt("i1")
+        self.assertEqual(
+            (told.expires_at, told.decided_at, told.redeemed_at, told.settled_at),
+            (deadline, decided, redeemed, settled),
+        )
+        gone = tick()
+        self.store.abandon(SCOPE, THREAD)
+        told = self.the_interrupt("i2")
+        self.assertEqual((told.decided_at, told.settled_at), (gone, gone))
+        self.assertEqual(self.find().updated_at, gone)
+
     def test_a_record_that_was_never_reserved_is_inserted(self) -> None:
         record = RunRecord(
             scope=SCOPE,
@@ -183,6 +216,36 @@ class StaleCopies(StoreTests):
         for kept in ((), (question("i2"),)):
             with self.unchanged("r1"), self.assertRaises(StreamError):
                 self.saved(replace(self.find(), interrupts=kept))
+
+    def test_an_ended_run_asks_nothing_else_than_what_it_has_asked(self) -> None:
+        asked = self.asked("i1", "i2")
+        one, two = asked.interrupts
+        for otherwise in (
+            (one, two, question("i3")),
+            (one, replace(two, message="otherwise")),
+            (one, replace(two, expires_at=self.at(days=1))),
+            (two, one),
+            (one,),
+        ):
+            with (
+                self.subTest(otherwise=[str(each) for each in otherwise]),
+                self.unchanged("r1"),
+                self.assertRaises(StreamError),
+            ):
+                self.saved(replace(asked, interrupts=otherwise))
+
+    def test_a_run_that_ended_without_questions_gets_none(self) -> None:
+        for status in ENDINGS:
+            ended = self.ended(status, status)
+            with self.subTest(status), self.unchanged(status), self.assertRaises(StreamError):
+                self.saved(replace(ended, interrupts=(question(),)))
+
+    def test_an_ended_run_gets_answers_by_a_save(self) -> None:
+        self.asked("i1", "i2")
+        given = replace(question("i2"), decision=Decision(status="cancelled"))
+        self.saved(self.find().replace_interrupt(given, self.clock()))
+        self.assert_state("free", "i2")
+        self.assert_state("open", "i1")
 
     def test_a_copy_from_before_a_settle_does_not_undo_it(self) -> None:
         self.asked()

@@ -12,11 +12,13 @@ from solid_runs.ag_ui.exceptions import (
     ThreadBusyError,
 )
 from solid_runs.testing.ag_ui.base import (
+    NO,
     SCOPE,
     STALL_AFTER,
     THREAD,
     YES,
     StoreTests,
+    question,
 )
 from solid_runs.testing.ag_ui.capabilities import needs
 
@@ -233,17 +235,24 @@ class CancelRequests(StoreTests):
         self.clock.forward(seconds=40)
         self.assertEqual(self.cancel(), ("started", False))
 
-    def test_the_questions_of_an_interrupted_run_are_abandoned(self) -> None:
-        self.asked("i1", "i2", "i3")
+    def test_the_open_questions_of_an_interrupted_run_are_abandoned(self) -> None:
+        late = question("i5", expires_at=self.clock())
+        self.asked("i1", "i2", "i3", "i4", late)
+        self.redeem(NO, "i4", by="bob")
+        free = self.the_interrupt("i4")
         self.answer_for("r2", "i2")
         self.answer_for("r2", "i3")
         self.settle("r2", "i3")
         self.assertEqual(self.cancel(), ("interrupted", True))
-        gone = self.the_interrupt("i1")
-        self.assertEqual((gone.state, gone.decided_by), ("settled", "ann"))
-        self.assertEqual(gone.decision and gone.decision.status, "cancelled")
+        for interrupt_id in ("i1", "i5"):
+            gone = self.the_interrupt(interrupt_id)
+            self.assertEqual((gone.state, gone.decided_by), ("settled", "ann"))
+            self.assertEqual(gone.decision and gone.decision.status, "cancelled")
+        self.assertEqual(self.the_interrupt("i4"), free, "an answer that was given stays")
         self.assert_state("held", "i2")
         self.assertIs(self.settle("r2", "i2"), True)
+        with self.unchanged("r1"):
+            self.assertEqual(self.cancel(), ("interrupted", True))
 
     def test_the_questions_of_other_runs_stay(self) -> None:
         self.asked("i1", run_id="r1")

@@ -33,6 +33,7 @@ CALLS: Final[dict[str, Call]] = {
     "request_cancel": lambda store, scope: store.request_cancel(scope, THREAD, "r1"),
     "resume": lambda store, scope: store.resume(scope, THREAD, entries(i1=YES), "r2"),
     "settle": lambda store, scope: store.settle(scope, THREAD, "i1", "r2"),
+    "status": lambda store, scope: store.status(scope, THREAD, "r1"),
 }
 """Every method that takes a scope."""
 
@@ -49,6 +50,7 @@ STRANGERS: Final[dict[str, Any]] = {
     "request_cancel": None,
     "resume": ResumeRejectedError,
     "settle": False,
+    "status": None,
 }
 """What each says of another tenant's thread: that there is nothing."""
 

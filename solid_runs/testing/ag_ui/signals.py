@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
+from itertools import count
 from typing import Any
 
+from django.db import transaction
 from django.dispatch import Signal
 
 from solid_runs.ag_ui.exceptions import StreamError
 from solid_runs.ag_ui.signals import interrupt_decided, run_interrupted
-from solid_runs.testing.ag_ui.base import CANCEL, NO, SCOPE, THREAD, YES, StoreTests, question
+from solid_runs.testing.ag_ui.base import (
+    CANCEL,
+    NO,
+    SCOPE,
+    THREAD,
+    YES,
+    StoreTests,
+    entries,
+    question,
+)
 from solid_runs.testing.ag_ui.capabilities import needs
 
 
@@ -103,6 +115,32 @@ class Signals(Listening):
                 self.resume("r2", i1=YES, i2=CANCEL, i9=YES)
         self.assertEqual(said, [])
 
+    def test_a_batch_that_is_refused_is_not_told(self) -> None:
+        for case, code in (
+            ("answered", "interrupt_answered"),
+            ("expired", "interrupt_expired"),
+            ("missing", "resume_rejected"),
+        ):
+            thread_id = case
+            expires_at = self.clock() if case == "expired" else None
+            asked = (question("i1"), question("i2", expires_at=expires_at), question("i3"))
+            self.asked(*asked, thread_id=thread_id)
+            if case == "answered":
+                self.store.redeem_interrupt(SCOPE, thread_id, "i2", NO)
+            answers = {"i1": YES, "i2": YES, "i3": YES}
+            if case == "missing":
+                del answers["i2"]
+            self.reserved("r2", thread_id=thread_id)
+            before = self.find(thread_id=thread_id)
+            with (
+                self.subTest(case),
+                self.heard(interrupt_decided) as said,
+                self.rejected("i2", code=code),
+            ):
+                self.store.resume(SCOPE, thread_id, entries(**answers), "r2")
+            self.assertEqual(said, [])
+            self.assert_same(self.find(thread_id=thread_id), before)
+
     def test_an_open_question_that_is_abandoned_is_told(self) -> None:
         self.asked()
         with self.heard(interrupt_decided) as said:
@@ -140,3 +178,92 @@ class Signals(Listening):
             interrupt_decided.disconnect(fail)
         self.assertEqual(len(said), 1)
         self.assert_state("free")
+
+
+class ClockStopped(Exception):
+    pass
+
+
+class FailingClock:
+    """The time of another clock, but ClockStopped at its ``fails_at``-th reading from now."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self.clock, self.fails_at = clock, 0
+
+    def __call__(self) -> datetime:
+        self.fails_at -= 1
+        if self.fails_at == 0:
+            raise ClockStopped
+        return self.clock()
+
+
+@needs("signals")
+class Undone(Listening):
+    """A change that is undone was never there, and nobody hears of it."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.failing = FailingClock(self.clock)
+        self.store = self.new_store(clock=self.failing)
+
+    def fail_at_every_reading(self, signal: Signal, change: Callable[[], Any]) -> None:
+        """Stop a change at each point where it looks at the clock; in the end it succeeds."""
+        runs = ("r1", "r2", "r3")
+        for reading in count(1):
+            before = [self.find(run_id) for run_id in runs]
+            stopped = False
+            with self.heard(signal) as said:
+                self.failing.fails_at = reading
+                try:
+                    change()
+                except ClockStopped:
+                    stopped = True
+                self.failing.fails_at = 0
+            if not stopped:
+                self.assertTrue(said, "a change that succeeds is told")
+                return
+            self.assertEqual(said, [], f"told, but undone at reading {reading}")
+            for run_id, record in zip(runs, before, strict=True):
+                self.assert_same(self.find(run_id), record)
+
+    def test_questions_of_two_runs_are_abandoned_together_or_not_at_all(self) -> None:
+        for run_id in ("r1", "r2"):
+            self.asked(f"i-{run_id}", run_id=run_id)
+        self.fail_at_every_reading(interrupt_decided, lambda: self.store.abandon(SCOPE, THREAD))
+
+    def test_a_batch_of_answers_is_taken_whole_or_not_at_all(self) -> None:
+        self.asked("i1", "i2", run_id="r2")
+        self.reserved("r3")
+        brought = entries(i1=YES, i2=NO)
+        self.fail_at_every_reading(
+            interrupt_decided, lambda: self.store.resume(SCOPE, THREAD, brought, "r3")
+        )
+
+    def test_a_run_ends_and_gives_back_all_that_it_holds_or_does_not_end(self) -> None:
+        for number in (1, 2):
+            self.asked(f"i{number}", run_id=f"r{number}")
+            self.answer_for("r3", f"i{number}")
+        ended = self.find("r3").start(self.clock()).interrupted([question("i3")], self.clock())
+        self.fail_at_every_reading(run_interrupted, lambda: self.saved(ended))
+        for interrupt_id in ("i1", "i2"):
+            self.assert_state("free", interrupt_id)
+
+    @contextmanager
+    def rolled_back(self) -> Iterator[None]:
+        """A transaction of the caller's that is undone, if the test has a database."""
+        if self.using not in getattr(self, "databases", ()):
+            yield
+            return
+        with transaction.atomic(self.using):
+            yield
+            transaction.set_rollback(True, self.using)
+
+    def test_what_the_callers_transaction_undoes_is_not_told(self) -> None:
+        self.asked()
+        started = self.started("r2")
+        with self.heard(interrupt_decided) as said, self.rolled_back():
+            self.redeem()
+        self.assertEqual(len(said), int(self.the_interrupt().decided))
+        with self.heard(run_interrupted) as said, self.rolled_back():
+            self.saved(started.interrupted([question("i2")], self.clock()))
+        self.assertEqual(len(said), int(self.find("r2").terminal))

@@ -55,14 +55,14 @@ class Command(BaseCommand):
         for model in MODELS:
             address = root + reverse(f"admin:agents_{model._meta.model_name}_changelist")
             lines.append(f"    {model._meta.db_table:<18}{address}")
-        for label, name in [("inbox", "runinterrupt"), ("reserved runs", "reservedrun")]:
+        for label, name in [("inbox", "runinterrupt"), ("AG-UI runs", "reservedrun")]:
             address = root + reverse(f"admin:solid_runs_ag_ui_{name}_changelist")
             lines.append(f"    {label:<18}{address}")
         lines.append(f"  API                 {root}{reverse('api-root')}")
         for model in MODELS:
             address = root + reverse(f"{model._meta.model_name}-list")
             lines.append(f"    {model._meta.db_table:<18}{address}")
-        for label, name in [("interrupts", "runinterrupt"), ("reserved runs", "reservedrun")]:
+        for label, name in [("interrupts", "runinterrupt"), ("AG-UI runs", "reservedrun")]:
             lines.append(f"    {label:<18}{root}{reverse(f'{name}-list')}")
         lines.append(f"    schema            {root}{reverse('schema')}")
         lines.append(f"  AG-UI endpoint      {root}{reverse('ag-ui-run')}")

@@ -21,10 +21,20 @@ class Command(BaseCommand):
             "--after",
             type=positive,
             metavar="SECONDS",
-            help="How long they were silent; AG_UI_STALL_AFTER, if not given.",
+            help=(
+                "For how many seconds nothing was heard of the owner of a run; the setting "
+                "AG_UI_STALL_AFTER (60 unless it is set), if not given."
+            ),
         )
-        parser.add_argument("--limit", type=int, help="The most runs to fail.")
-        parser.add_argument("--dry-run", action="store_true", help="Only say which they are.")
+        parser.add_argument(
+            "--limit",
+            type=int,
+            metavar="RUNS",
+            help="The most runs to fail, the longest silent first; all, if not given.",
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="Fail none; only list which these runs are."
+        )
         add_database(parser)
 
     def handle(

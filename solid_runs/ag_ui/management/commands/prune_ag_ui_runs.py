@@ -17,9 +17,17 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("days", type=positive, help="How long ago they were last written.")
         parser.add_argument(
-            "--batch-size", type=int, default=1000, help="The most runs a transaction deletes."
+            "days",
+            type=positive,
+            help="Delete runs that were last written more than so many days ago.",
+        )
+        parser.add_argument(
+            "--batch-size",
+            type=int,
+            default=1000,
+            metavar="RUNS",
+            help="The most runs that one transaction deletes; 1000, if not given.",
         )
         add_database(parser)
 
