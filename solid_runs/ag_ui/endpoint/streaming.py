@@ -180,10 +180,9 @@ class LiveRun:
 
         None: somebody else has ended the run.
         """
-        patience = (
-            self.store.stall_after.total_seconds() / 2
-        )  # then somebody will take it for dead before long
-        alive = time.monotonic()
+        # It must not act any more by the time that somebody takes it for dead.
+        patience = self.store.stall_after.total_seconds() / 2
+        alive = begun = time.monotonic()
         beat_at, late_at = alive + self.heartbeat, math.inf
         while not pump.done():
             await self._wait_until(late_at if self._beating else beat_at)
@@ -196,7 +195,7 @@ class LiveRun:
             if beat is None:
                 if self._nudged or now >= beat_at:
                     self._begin_beat()
-                    beat_at = now + self.heartbeat
+                    begun, beat_at = now, now + self.heartbeat
                     late_at = max(alive + patience, now + patience / 2, now + SHORTEST)
                 continue
             if not beat.done() and now < late_at:
@@ -209,7 +208,7 @@ class LiveRun:
                 if beat.result():
                     await self._stop(pump)
                     return Ending(Status.CANCELLED)
-                alive = now
+                alive = begun
             except StreamError:
                 await self._stop(pump)
                 return None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -27,6 +29,17 @@ ROUNDS: Final = ("t1", "t2", "t3", "t4")
 """Each race is held several times, on a thread of the store's of its own."""
 PATIENCE: Final = 60
 """The seconds that the threads wait for each other, and a test for them."""
+
+
+@contextmanager
+def switching_often() -> Iterator[None]:
+    """A block in which Python's threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 class RunStoreRaces(StoreTests):
@@ -54,7 +67,7 @@ class RunStoreRaces(StoreTests):
             finally:
                 connections.close_all()
 
-        with ThreadPoolExecutor(len(calls)) as pool:
+        with switching_often(), ThreadPoolExecutor(len(calls)) as pool:
             return [future.result(PATIENCE) for future in [pool.submit(run, c) for c in calls]]
 
     def the_only(self, kind: type[Any], told: Sequence[Any], others: type[Any]) -> Any:
