@@ -7,16 +7,7 @@ from typing import Any, Final
 
 from solid_runs.ag_ui.exceptions import AGUIError
 from solid_runs.testing.ag_ui.admitting import Admitting, AdmittingOne
-from solid_runs.testing.ag_ui.answers import (
-    Abandoning,
-    Expiring,
-    Holding,
-    Inbox,
-    Redeeming,
-    Releasing,
-    ReleasingSettled,
-    Settling,
-)
+from solid_runs.testing.ag_ui.answers import Expiring, Holding, Redeeming
 from solid_runs.testing.ag_ui.base import SCOPE, THREAD, YES
 from solid_runs.testing.ag_ui.capabilities import (
     NOT_OFFERED,
@@ -31,6 +22,13 @@ from solid_runs.testing.ag_ui.reserving import Identities, Reserving
 from solid_runs.testing.ag_ui.resuming import Cancelling, Crashing, Refusing, Resuming
 from solid_runs.testing.ag_ui.running import CancelRequests, OneAtATime, SignsOfLife
 from solid_runs.testing.ag_ui.scopes import Scopes
+from solid_runs.testing.ag_ui.settling import (
+    Abandoning,
+    Inbox,
+    Releasing,
+    ReleasingSettled,
+    Settling,
+)
 from solid_runs.testing.ag_ui.signals import Signals, Undone
 
 
