@@ -2,7 +2,9 @@
 names. It prints its port, and ends when its standard input does.
 
 What the user says is what the agent does: ``say``, ``wait``, ``pause``, ``work`` (sync code in a
-thread), ``block`` (the same in the event loop), ``flood``.
+thread), ``block`` (the same in the event loop), ``flood``, ``ask``. With an answer it uses its
+tool, which writes a line into the file that the user names: ``act FILE``; and it waits before it
+settles, ``before FILE``, or when the tool has run, ``after FILE``.
 """
 
 from __future__ import annotations
@@ -124,12 +126,23 @@ def served(**options: Any) -> Iterator[Server]:
 async def script(turn: Any) -> AsyncIterator[Any]:
     from asgiref.sync import sync_to_async
 
-    from tests.ag_ui.agents import say
+    from tests.ag_ui.agents import approval, say
 
-    told = turn.input.messages[-1].content
+    told, _, file = turn.input.messages[-1].content.partition(" ")
     opened, content, closed = say("x" * (10_000 if told == "flood" else 1))
     yield opened
     yield content
+    for answer in turn.answers:
+        if told == "before":
+            await asyncio.sleep(60)
+        if answer.holds and await turn.settle(answer.interrupt.id):
+            with Path(file).open("a", encoding="utf-8") as ledger:
+                ledger.write(f"{turn.run_id}\n")
+        yield content
+        if told == "after":
+            await asyncio.sleep(60)
+    if told == "ask":
+        yield approval()
     if told == "wait":
         await asyncio.sleep(60)
     elif told == "pause":

@@ -12,7 +12,7 @@ from django.db import connection
 from solid_runs.ag_ui.digests import digest, digest_input
 from solid_runs.ag_ui.models import ReservedRun
 from solid_runs.ag_ui.stores.database import DatabaseStore
-from tests.ag_ui.agents import approval, body, kinds, parse, resolved
+from tests.ag_ui.agents import approval, body, dropped, kinds, parse, resolved
 from tests.ag_ui.serving import served
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -207,3 +207,86 @@ def test_a_server_that_is_interrupted_ends_its_runs():
     record = store.find("ann", "t1", "r1")
     assert (record.status, record.failure["code"]) == ("failed", "stalled")
     assert ReservedRun.objects.count() == 1
+
+
+# A server that is killed
+
+AT_ONCE = timedelta(0)
+SAID = "TEXT_MESSAGE_CONTENT"
+
+
+def asked_and_answered(server, told, run_id="r2", **more):
+    """The run that brings an approval, after one that asked; what it streams so far."""
+    if status_of() == "none":
+        assert parse(server.request("POST", ROOT, body(text="ask")).all())[-1]["outcome"]
+    sent = body(run_id, text=told, resume=[resolved(approved=True)], **more)
+    return server.request("POST", ROOT, sent)
+
+
+def killed(server):
+    server.process.kill()
+    server.process.wait()
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return tmp_path / "ledger"
+
+
+def acted(ledger):
+    return ledger.read_text().split() if ledger.exists() else []
+
+
+def test_a_server_killed_before_the_permission_leaves_the_tool_to_one_retry(
+    ledger,
+):
+    with served() as server:
+        asked_and_answered(server, f"before {ledger}").until(SAID)
+        killed(server)
+    assert (status_of("r2"), acted(ledger)) == ("started", [])
+    with served(attach_limit=0.2) as server:
+        again = asked_and_answered(server, f"before {ledger}")
+        assert parse(again.all())[-1]["code"] == "run_in_progress"
+        assert [record.run_id for record in store.fail_stalled(AT_ONCE)] == ["r2"]
+        again = asked_and_answered(server, f"before {ledger}")
+        assert parse(again.all())[-1]["code"] == "stalled"
+        retry = asked_and_answered(server, f"act {ledger}", "r3")
+        assert parse(retry.all())[-1]["outcome"] == {"type": "success"}
+        late = asked_and_answered(server, f"act {ledger}", "r4")
+        assert parse(late.all())[-1]["code"] == "interrupt_answered"
+    assert acted(ledger) == ["r3"]
+
+
+def test_a_server_killed_after_the_permission_leaves_a_tool_that_no_retry_repeats(ledger):
+    with served() as server:
+        answer = asked_and_answered(server, f"after {ledger}")
+        answer.until(SAID)
+        end = time.monotonic() + 10
+        while not acted(ledger) and time.monotonic() < end:
+            time.sleep(0.02)
+        killed(server)
+    with served() as server:
+        store.fail_stalled(AT_ONCE)
+        again = asked_and_answered(server, f"act {ledger}", "r3")
+        assert parse(again.all())[-1]["code"] == "interrupt_answered"
+        gave_up = body("r4", text=f"act {ledger}", resume=[dropped()])
+        frames = parse(server.request("POST", ROOT, gave_up).all())
+        assert frames[-1]["outcome"] == {"type": "success"}
+    assert acted(ledger) == ["r2"]
+
+
+def test_a_server_killed_in_mid_stream_leaves_a_run_that_is_found_and_told_of_truthfully():
+    with served() as server:
+        server.request("POST", ROOT, body(text="wait")).until(SAID)
+        killed(server)
+    assert [record.run_id for record in store.stalled(AT_ONCE)] == ["r1"]
+    with served(attach_limit=0.2) as server:
+        stream = {"Accept": "text/event-stream"}
+        still = server.request("GET", f"{ROOT}t1/r1", **stream)
+        assert parse(still.all())[-1]["code"] == "run_in_progress"
+        store.fail_stalled(AT_ONCE)
+        ended = server.request("GET", f"{ROOT}t1/r1", **stream)
+        assert parse(ended.all())[-1]["code"] == "stalled"
+        told = server.request("GET", f"{ROOT}t1")
+        told.until('"code": "stalled"')
+        assert told.status == 200
