@@ -7,6 +7,16 @@ import pytest
 from django.db import connection, connections
 
 from tests.dumps import create_legacy_tables, reset_legacy_rows
+from tests.settings import VENDOR
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The suite runs once for each database; what needs none need not run for each."""
+    if VENDOR != "sqlite":
+        once = [item for item in items if item.get_closest_marker("once")]
+        kept = [item for item in items if not item.get_closest_marker("once")]
+        items[:] = kept
+        config.hook.pytest_deselected(items=once)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from solid_runs.failures import BACKTRACE_FRAMES, Failure, describe, exception_text
 
+pytestmark = pytest.mark.once
+
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

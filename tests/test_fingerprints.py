@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from solid_runs.fingerprints import ADJECTIVES, NOUNS, codename, digest
 from solid_runs.printable import text as storable_text
 
+pytestmark = pytest.mark.once
+
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 texts = st.text(st.characters(exclude_categories=()))
 clean_texts = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"))

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from solid_runs.printable import cut_bytes, text, type_name
 
+pytestmark = pytest.mark.once
+
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 UNPAIRED = "\udc81"
 HIGH, LOW = "\ud83d", "\ude00"  # the two halves of 😀

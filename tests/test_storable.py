@@ -41,6 +41,8 @@ from solid_runs.storable import (
     text,
 )
 
+pytestmark = pytest.mark.once
+
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

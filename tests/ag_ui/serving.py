@@ -132,7 +132,7 @@ async def script(turn: Any) -> AsyncIterator[Any]:
     opened, content, closed = say("x" * (10_000 if told == "flood" else 1))
     yield opened
     yield content
-    for answer in turn.answers:
+    for answer in turn.answers if file else ():
         if told == "before":
             await asyncio.sleep(60)
         if answer.holds and await turn.settle(answer.interrupt.id):

@@ -11,6 +11,8 @@ from solid_runs.ag_ui.exceptions import ConfigurationError, ResumeRejectedError
 from solid_runs.ag_ui.interrupts import AnswerState, Decision, Interrupt
 from solid_runs.ag_ui.records import RunRecord
 
+pytestmark = pytest.mark.once
+
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=5)
 

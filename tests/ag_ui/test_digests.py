@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from solid_runs.ag_ui.digests import canonical_json, digest, digest_input
 from solid_runs.storable import DEEPEST, json_value
 
+pytestmark = pytest.mark.once
+
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 texts = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"))
 whole = st.integers(-(2**53), 2**53)

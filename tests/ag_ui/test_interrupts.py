@@ -14,6 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from solid_runs.ag_ui.exceptions import ConfigurationError, ResumeRejectedError
 from solid_runs.ag_ui.interrupts import AnswerState, Decision, Interrupt
 
+pytestmark = pytest.mark.once
+
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=5)
 EXPIRY = NOON + timedelta(hours=1)

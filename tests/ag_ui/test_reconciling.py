@@ -11,6 +11,8 @@ from solid_runs.ag_ui.interrupts import Decision, Interrupt
 from solid_runs.ag_ui.reconciling import reconcile
 from solid_runs.ag_ui.records import ACTIVE, TERMINAL, RunRecord, Status
 
+pytestmark = pytest.mark.once
+
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=5)
 

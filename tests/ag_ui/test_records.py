@@ -22,6 +22,8 @@ from solid_runs.ag_ui.records import (
     Status,
 )
 
+pytestmark = pytest.mark.once
+
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)

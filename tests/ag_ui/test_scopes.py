@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from solid_runs.ag_ui.exceptions import ConfigurationError
 from solid_runs.ag_ui.scopes import MOST_CHARS, identifier, join_scope, scope_key
 
+pytestmark = pytest.mark.once
+
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 characters = st.characters(exclude_categories=("Cs",), exclude_characters="\x00")
 keys = st.text(characters | st.sampled_from("\\:"), min_size=1, max_size=20).filter(str.strip)

@@ -45,10 +45,6 @@ class TestDatabaseStoreElsewhere(RunStoreConformance, TestCase):
         return DatabaseStore("other", **options)
 
 
-class TestDatabaseStoreElsewhereAsync(TestDatabaseStoreElsewhere):
-    asynchronous = True
-
-
 class TestMemoryStoreRaces(RunStoreRaces, unittest.TestCase):
     def make_store(self, **options: Any) -> MemoryStore:
         return MemoryStore(**options)

@@ -17,6 +17,8 @@ from solid_runs.ag_ui.records import RunKey
 from solid_runs.ag_ui.stores.memory import MemoryStore
 from solid_runs.testing.ag_ui import RunStoreConformance, RunStoreRaces
 
+pytestmark = pytest.mark.once
+
 BETWEEN = 0.002
 """The seconds between a look and an act, in which another thread looks too."""
 
