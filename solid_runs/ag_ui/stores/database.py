@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db import connections, router, transaction
+from django.db import OperationalError, connections, router, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from solid_runs.ag_ui.digests import digest
@@ -22,6 +23,7 @@ from solid_runs.database_time import DatabaseNow
 from solid_runs.event_logs.sql import take_lock
 from solid_runs.inserting import insert_or_touch, insert_unless_taken
 
+MOST_ATTEMPTS: Final = 5
 SEES_OTHERS: Final = ("read committed", "read uncommitted")
 
 
@@ -216,8 +218,19 @@ class DatabaseStore(BaseStore):
                 later = later.filter(status=status)
             old = self._runs.filter(Exists(later), status=status, alive_at__lt=self._since(before))
             for keys in batches(old, batch_size):
-                count += self._delete(old.filter(pk__in=keys))
+                count += self._delete_patiently(old.filter(pk__in=keys))
         return count
+
+    def _delete_patiently(self, runs: QuerySet[ReservedRun]) -> int:
+        """On MariaDB a deletion may be the victim of a deadlock with those who write meanwhile."""
+        for attempt in range(1, MOST_ATTEMPTS):
+            try:
+                return self._delete(runs)
+            except OperationalError:
+                if connections[self.using].in_atomic_block:  # the caller's, which is undone
+                    raise
+                time.sleep(0.05 * attempt)
+        return self._delete(runs)
 
     def _delete(self, runs: QuerySet[ReservedRun]) -> int:
         """Delete those of these runs that, once they are locked, are still among them.
