@@ -12,7 +12,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from check_npm_client import PATIENCE, ROOT, TESTS, check_node, free_port, install
+from check_npm_client import PATIENCE, ROOT, TESTS, check_node, install
+from free_port import free_port
 
 sys.path.insert(0, str(ROOT))
 from tests.documents import blocks

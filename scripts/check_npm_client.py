@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from free_port import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests" / "npm"
@@ -106,12 +107,6 @@ def wait_until_served(server: subprocess.Popen[bytes], log: Path) -> None:
         if server.poll() is not None or time.monotonic() > deadline:
             sys.exit(f"The example is not served:\n{log.read_text(encoding='utf-8')}")
         time.sleep(0.1)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

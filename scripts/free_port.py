@@ -1,4 +1,4 @@
-"""Say plainly, before anything long is done, when a port cannot be had."""
+"""A port that can be had; and, before anything long is done, a plain word when one cannot."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ def problem(port: str) -> str | None:
                 return f"port {port} is not allowed to you; {OTHER}"
             return f"port {port} cannot be used ({error.strerror}); {OTHER}"
     return None
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

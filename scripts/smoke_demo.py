@@ -22,6 +22,8 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
+from free_port import free_port
+
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 300
 TABLES = ["agentrun", "generatorrun", "platformrun"]
@@ -201,12 +203,6 @@ def check_taken_port(folder: str) -> None:
     assert done.returncode != 0, "make demo did not mind a taken port"
     assert f"port {port} is taken" in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

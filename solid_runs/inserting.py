@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from django.db import DEFAULT_DB_ALIAS, IntegrityError, connections, models
+from django.db import IntegrityError, connections, models
 
 from solid_runs.columns import AnyModel, Connection, column_of
 
@@ -34,9 +34,7 @@ def insert_unless_taken(model: AnyModel, values: Mapping[str, Any], using: str) 
         return True
 
 
-def insert_or_touch(
-    model: AnyModel, values: Mapping[str, Any], touched: str, using: str = DEFAULT_DB_ALIAS
-) -> None:
+def insert_or_touch(model: AnyModel, values: Mapping[str, Any], touched: str, using: str) -> None:
     """Insert a row, or set the field ``touched`` of the one with that primary key; lock it."""
     text, params = _insert(model, values, using)
     connection = connections[using]

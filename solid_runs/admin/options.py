@@ -28,9 +28,9 @@ from solid_runs.admin.changelist import RunChangeList
 from solid_runs.admin.columns import COLUMN_NEEDS, ListColumns
 from solid_runs.admin.display import count_text
 from solid_runs.admin.filters import CreatedFilter, StatusFilter
-from solid_runs.admin.paginator import CAP, CappedPaginator, count_up_to
+from solid_runs.admin.paginator import CAP, count_up_to
+from solid_runs.admin.read_only import ReadOnlyAdmin
 from solid_runs.columns import COUNT, OPTIONAL, columns_of
-from solid_runs.permissions import permission_name
 from solid_runs.statuses import IN_PROGRESS, TERMINAL
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ PLAIN_LOOKUPS = {"", "exact", "in", "gt", "gte", "lt", "lte", "range", "isnull"}
 """What an address may ask of a column: comparisons, which an index serves."""
 
 
-class RunAdmin(ListColumns, ModelAdmin):
+class RunAdmin(ListColumns, ReadOnlyAdmin):
     """Browse runs, cancel those in progress, delete those that have ended; change nothing.
 
     Lists load no big column and cost the same number of queries for any number of rows. What a
@@ -72,9 +72,6 @@ class RunAdmin(ListColumns, ModelAdmin):
     )
     list_filter: ClassVar[Any] = (StatusFilter, CreatedFilter)
     list_per_page = 50
-    paginator = CappedPaginator
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     search_fields: ClassVar[Any] = ("pk", "trace_id", "agent_name", "action_name")
     search_help_text = _("The whole of a run's key, trace, agent or action.")
     actions: Any = ("cancel_selected", "delete_selected")
@@ -91,13 +88,6 @@ class RunAdmin(ListColumns, ModelAdmin):
 
     # Permissions
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Never: a run is written by its lifecycle, and the status least of all by a form."""
-        return False
-
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """For runs that have ended."""
         return super().has_delete_permission(request, obj) and (obj is None or obj.finished)
@@ -109,10 +99,6 @@ class RunAdmin(ListColumns, ModelAdmin):
     def has_content_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whether this person may see what runs, or this one, were asked and said."""
         return self._has_perm(request, "view_run_content")
-
-    def _has_perm(self, request: HttpRequest, codename: str) -> bool:
-        user: Any = request.user
-        return bool(user.has_perm(permission_name(self.model, codename)))
 
     # List
 
@@ -170,23 +156,18 @@ class RunAdmin(ListColumns, ModelAdmin):
             return False
         return super().lookup_allowed(lookup, value, request)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
+    def search(self, request: HttpRequest, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
         matches = [
             match
             for name in self.get_search_fields(request)
             if (match := self._match(str(name), term)) is not None
         ]
         if not matches:
-            return queryset.none(), False
+            return rows.none()
         condition = matches[0]
         for match in matches[1:]:
             condition |= match
-        return queryset.filter(condition), False
+        return rows.filter(condition)
 
     def _match(self, name: str, term: str) -> Q | None:
         """``name = term``; None for a field that this model lacks or that cannot hold it."""
@@ -208,16 +189,6 @@ class RunAdmin(ListColumns, ModelAdmin):
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
     # Page of one run
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Any:
-        if "\0" in object_id:
-            return None
-        try:
-            return super().get_object(request, object_id, from_field)
-        except OverflowError:  # SQLite, through the parent link of a child model
-            return None
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """The host's own columns; what every run has is on the page already."""

@@ -29,6 +29,7 @@ from solid_runs.rest_framework.serializers import (
     SolidRunDetailSerializer,
     SolidRunSerializer,
 )
+from solid_runs.rest_framework.strict import check_parameters
 from solid_runs.subjects import prefetch_subjects
 
 BIG = (models.TextField, models.JSONField, models.BinaryField)
@@ -157,7 +158,7 @@ class RunViewSet(viewsets.ReadOnlyModelViewSet[AgentRunMixin]):
         super().initial(request, *args, **kwargs)
         known = self.known_parameters()
         if known is not None:
-            check_parameters(request, known)
+            check_parameters(request, known, single=SINGLE)
 
     def known_parameters(self) -> set[str] | None:
         """The query parameters of this action; None for an action of the host's, which asks not."""
@@ -190,22 +191,6 @@ SINGLE = frozenset(
     | {"ordering", "trace"}
 )
 """Parameters of ours that make no sense twice."""
-
-
-def check_parameters(request: Request, known: Collection[str]) -> None:
-    """A 400 for a parameter that would have no effect: a typing error, or one given twice."""
-    errors = {
-        name: [f"There is no such parameter; use {', '.join(sorted(known))}."]
-        for name in request.query_params
-        if name not in known
-    }
-    errors |= {
-        name: ["Give this parameter once."]
-        for name, values in request.query_params.lists()
-        if name in SINGLE & set(known) and len(values) > 1
-    }
-    if errors:
-        raise ValidationError(errors)
 
 
 def slim(runs: QuerySet[Any], heads: bool = False) -> QuerySet[Any]:

@@ -35,6 +35,10 @@ from solid_runs.ag_ui.views import AgentView
 Script = Callable[[Turn], Any]
 
 
+MESSAGE = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
+"""The kinds of the frames of one message."""
+
+
 async def silent(turn: Turn) -> AsyncIterator[Any]:
     return
     yield

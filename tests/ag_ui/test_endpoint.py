@@ -32,6 +32,7 @@ from solid_runs.ag_ui.exceptions import InterruptsPendingError, StreamError
 from solid_runs.ag_ui.models import ReservedRun
 from solid_runs.ag_ui.stores.memory import MemoryStore
 from tests.ag_ui.agents import (
+    MESSAGE,
     AgentClient,
     DatabaseAgent,
     MemoryAgent,
@@ -53,7 +54,6 @@ from tests.ag_ui.agents import (
     stored,
 )
 
-MESSAGE = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
 INTERNAL = {"type": "RUN_ERROR", "message": "The run failed.", "code": "internal_error"}
 
 

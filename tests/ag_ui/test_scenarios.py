@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from solid_runs.ag_ui.exceptions import ConfigurationError
 from tests.ag_ui.agents import (
+    MESSAGE,
     AgentClient,
     Payments,
     approval,
@@ -34,7 +35,6 @@ from tests.ag_ui.agents import (
     stored,
 )
 
-MESSAGE = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
 TOOL_CALL = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"]
 AGO = timedelta(0)
 

@@ -71,11 +71,11 @@ class RunInterruptAdmin(StoreAdmin):
 
     def can_decide(self, request: HttpRequest, interrupt: RunInterrupt) -> bool:
         """Whether this person may answer this interrupt: by default ``decide_interrupt``."""
-        return self._may(request, "decide_interrupt")
+        return self._has_perm(request, "decide_interrupt")
 
     def can_release(self, request: HttpRequest, interrupt: RunInterrupt) -> bool:
         """Whether this person may let a tool run again: by default ``release_interrupt``."""
-        return self._may(request, "release_interrupt")
+        return self._has_perm(request, "release_interrupt")
 
     # List
 
@@ -87,15 +87,10 @@ class RunInterruptAdmin(StoreAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return InboxChangeList
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        runs = ReservedRun.objects.using(queryset.db)
+    def search(self, request: HttpRequest, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
+        runs = ReservedRun.objects.using(rows.db)
         asking = newest_keys(runs.filter(Q(run_id=term) | Q(thread_id=term)))
-        return queryset.filter(Q(interrupt_id=term) | Q(run__in=asking)), False
+        return rows.filter(Q(interrupt_id=term) | Q(run__in=asking))
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -6,22 +6,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import quote
-from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
+from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from solid_runs.admin.display import count_text
-from solid_runs.admin.paginator import CappedPaginator
+from solid_runs.admin.read_only import ReadOnlyAdmin
 from solid_runs.ag_ui.inbox.shelves import default_store
-from solid_runs.permissions import permission_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.db.models import Model, QuerySet
     from django.http import HttpRequest, HttpResponse
 
@@ -35,35 +30,9 @@ MOST_FOUND: Final = 1_000
 """Of the runs that a search looks into for interrupts, and the other way round, the newest ones."""
 
 
-class StoreChangeList(ChangeList):
-    is_capped = False
-
-    def get_results(self, request: HttpRequest) -> None:
-        try:
-            super().get_results(request)
-        except OverflowError as error:  # SQLite, for a number past 64 bits
-            raise IncorrectLookupParameters(str(error)) from error
-        self.is_capped = getattr(self.paginator, "is_capped", False)
-
-    @property
-    def elided_pages(self) -> Iterator[Any]:
-        pages: Iterator[Any] = self.paginator.get_elided_page_range(self.page_num)
-        return pages
-
-    @property
-    def count_text(self) -> str:
-        return count_text(self.result_count)
-
-    def get_ordering_field(self, field_name: Any) -> Any:
-        """None: no column is offered for sorting, whatever the address asks for."""
-
-
-class StoreAdmin(ModelAdmin):
+class StoreAdmin(ReadOnlyAdmin):
     """Shows rows that only a store writes; ``get_store()`` is that store."""
 
-    paginator = CappedPaginator
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     sortable_by: ClassVar[Any] = ()
 
     class Media:
@@ -78,13 +47,6 @@ class StoreAdmin(ModelAdmin):
         user: Any = request.user
         return str(user.get_username())
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Never: these rows are written by a store, and by no form."""
-        return False
-
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
@@ -92,19 +54,6 @@ class StoreAdmin(ModelAdmin):
         """Only what a filter of this admin takes; no column can be asked from the address."""
         offered = self.get_list_filter(request)
         return lookup in {getattr(chosen, "parameter_name", None) for chosen in offered}
-
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return StoreChangeList
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Any:
-        if "\0" in object_id:
-            return None
-        try:
-            return super().get_object(request, object_id, from_field)
-        except OverflowError:  # SQLite, for a number past 64 bits
-            return None
 
     def _visible(self, request: HttpRequest, object_id: str) -> Any:
         """The row of an address; 403 for who may see none, 404 for one that is not there."""
@@ -116,10 +65,6 @@ class StoreAdmin(ModelAdmin):
         if not self.has_view_permission(request, row):
             raise PermissionDenied
         return row
-
-    def _may(self, request: HttpRequest, codename: str) -> bool:
-        user: Any = request.user
-        return bool(user.has_perm(permission_name(self.model, codename)))
 
     # Pages
 

@@ -13,8 +13,8 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from solid_runs.admin.display import count_text
+from solid_runs.admin.read_only import CappedChangeList
 from solid_runs.ag_ui.admin.display import BADGES, until
-from solid_runs.ag_ui.admin.options import StoreChangeList
 from solid_runs.ag_ui.admin.silence import silent
 from solid_runs.ag_ui.interrupts import AnswerState
 from solid_runs.ag_ui.models import STATES, ReservedRun, RunInterrupt, later_runs
@@ -60,7 +60,7 @@ class Asked(NamedTuple):
     stale: bool
 
 
-class RunChangeList(StoreChangeList):
+class RunChangeList(CappedChangeList):
     """Says of each run of a page what it waits for, as its ``asked``: two queries."""
 
     def get_results(self, request: HttpRequest) -> None:

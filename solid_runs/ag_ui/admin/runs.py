@@ -51,11 +51,11 @@ class ReservedRunAdmin(StoreAdmin):
 
     def has_cancel_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whether this person may cancel runs, or this one."""
-        return self._may(request, "cancel_run")
+        return self._has_perm(request, "cancel_run")
 
     def has_content_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whether this person may see the state and the failures of runs, or of this one."""
-        return self._may(request, "view_run_content")
+        return self._has_perm(request, "view_run_content")
 
     # List
 
@@ -65,15 +65,10 @@ class ReservedRunAdmin(StoreAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return RunChangeList
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        asked = RunInterrupt.objects.using(queryset.db).filter(interrupt_id=term)
+    def search(self, request: HttpRequest, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
+        asked = RunInterrupt.objects.using(rows.db).filter(interrupt_id=term)
         named = Q(run_id=term) | Q(thread_id=term) | Q(trace_id=term)
-        return queryset.filter(named | Q(pk__in=newest_keys(asked, "run"))), False
+        return rows.filter(named | Q(pk__in=newest_keys(asked, "run")))
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -10,7 +10,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.utils.translation import gettext_lazy as _
 
 from solid_runs.admin.paginator import count_up_to
-from solid_runs.ag_ui.admin.options import StoreChangeList
+from solid_runs.admin.read_only import CappedChangeList
 from solid_runs.ag_ui.inbox.attention import attention_keys
 from solid_runs.ag_ui.inbox.shelves import ATTENTION, WAITING, shelf
 
@@ -46,7 +46,7 @@ class ShelfFilter(SimpleListFilter):
         return queryset  # InboxChangeList does it, and the order with it
 
 
-class InboxChangeList(StoreChangeList):
+class InboxChangeList(CappedChangeList):
     """Cards instead of rows."""
 
     model_admin: Any

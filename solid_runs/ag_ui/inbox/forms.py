@@ -46,7 +46,8 @@ class AnswerForm(forms.Form):
         return self.cleaned_data
 
     def payload(self) -> Any:
-        raise NotImplementedError
+        """Each form has its own."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what was answered.")
 
 
 class ApprovalForm(AnswerForm):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from django.db.models import Model, QuerySet
@@ -18,6 +18,7 @@ from solid_runs.columns import AnyModel
 from solid_runs.rest_framework.pagination import RunPagination
 from solid_runs.rest_framework.parameters import parse_key
 from solid_runs.rest_framework.permissions import CanViewRuns
+from solid_runs.rest_framework.strict import check_parameters
 
 
 class StorePagination(RunPagination):
@@ -52,7 +53,8 @@ class StoreViewSet(viewsets.ReadOnlyModelViewSet[Any]):
         return str(user.get_username())
 
     def visible(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        raise NotImplementedError
+        """Those that the request may see, with what is read of them; each viewset has its own."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what may be seen.")
 
     def get_queryset(self) -> QuerySet[Any]:
         rows = super().get_queryset()
@@ -95,7 +97,8 @@ class StoreViewSet(viewsets.ReadOnlyModelViewSet[Any]):
         if self.action == "list":
             pages = getattr(self.paginator, "parameters", ())
             known = {*self.exact, *self.own_parameters, *pages, *self.extra_parameters}
-            refuse_unknown(request, {*known, str(api_settings.URL_FORMAT_OVERRIDE)})
+            known.add(str(api_settings.URL_FORMAT_OVERRIDE))
+            check_parameters(request, known, single=known)
 
     def body(self) -> Any:
         """What was posted; a 400 for JSON that is nested too deeply to be read."""
@@ -103,23 +106,6 @@ class StoreViewSet(viewsets.ReadOnlyModelViewSet[Any]):
             return self.request.data
         except RecursionError:
             raise ParseError("This is nested too deeply.") from None
-
-
-def refuse_unknown(request: Request, known: Iterable[str]) -> None:
-    """A 400 for a parameter that would have no effect: a typing error, or one given twice."""
-    names = sorted(known)
-    errors = {
-        name: [f"There is no such parameter; use {', '.join(names)}."]
-        for name in request.query_params
-        if name not in names
-    }
-    errors |= {
-        name: ["Give this parameter once."]
-        for name, values in request.query_params.lists()
-        if len(values) > 1 and name not in errors
-    }
-    if errors:
-        raise ValidationError(errors)
 
 
 def exact_parameter(name: str, what: str) -> OpenApiParameter:
