@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, ExpressionWrapper, OuterRef, Q
 from django.utils.translation import gettext_lazy as _
 
 from solid_runs.ag_ui.interrupts import AnswerState
-from solid_runs.ag_ui.records import Status
+from solid_runs.ag_ui.records import ACTIVE, Status
 from solid_runs.ag_ui.scopes import MOST_CHARS
 from solid_runs.fields import ExactCharField, ExactTextField, InstantField, JSONTextField
+
+
+class ReservedRunQuerySet(models.QuerySet["ReservedRun"]):
+    def silent(self, since: Any) -> ReservedRunQuerySet:
+        """Runs that have not ended and gave no sign of life since, by the database's clock."""
+        return self.filter(_silent(since))
+
+    def with_silent(self, since: Any) -> ReservedRunQuerySet:
+        """With ``silent``: whether a run is one of these."""
+        silent = ExpressionWrapper(_silent(since), output_field=models.BooleanField())
+        return self.annotate(silent=silent)
+
+
+def _silent(since: Any) -> Q:
+    return Q(status__in=ACTIVE, alive_at__lt=since)
 
 
 class ReservedRun(models.Model):
@@ -36,6 +53,8 @@ class ReservedRun(models.Model):
     """How many interrupts it has."""
     failure = JSONTextField(_("failure"), null=True)
     snapshot = JSONTextField(_("state"), null=True)
+
+    objects = ReservedRunQuerySet.as_manager()
 
     class Meta:
         verbose_name = _("AG-UI run")

@@ -15,7 +15,6 @@ from django.utils.translation import gettext_lazy as _
 from solid_runs.admin.display import count_text
 from solid_runs.admin.read_only import CappedChangeList
 from solid_runs.ag_ui.admin.display import BADGES, until
-from solid_runs.ag_ui.admin.silence import silent
 from solid_runs.ag_ui.interrupts import AnswerState
 from solid_runs.ag_ui.models import STATES, ReservedRun, RunInterrupt, later_runs
 from solid_runs.ag_ui.records import ACTIVE, Status
@@ -44,7 +43,7 @@ class StatusFilter(SimpleListFilter):
         if not value:
             return queryset
         if value == SILENT:
-            return silent(queryset, self.model_admin.get_store().now())
+            return queryset.filter(silent=True)
         if value not in tuple(Status):
             raise IncorrectLookupParameters(f"{value!r} is not a status of a run.")
         return queryset.filter(status=value)

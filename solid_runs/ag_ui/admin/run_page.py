@@ -24,7 +24,6 @@ from solid_runs.ag_ui.admin.display import (
 )
 from solid_runs.ag_ui.admin.options import page_of
 from solid_runs.ag_ui.admin.sentences import told
-from solid_runs.ag_ui.admin.silence import is_silent
 from solid_runs.ag_ui.inbox.attention import outcome_is_unknown
 from solid_runs.ag_ui.inbox.shelves import actors
 from solid_runs.ag_ui.interrupts import AnswerState
@@ -53,13 +52,14 @@ class Line(NamedTuple):
     note: Any = ""
 
 
-def run_page(admin: ReservedRunAdmin, request: HttpRequest, run: ReservedRun) -> dict[str, Any]:
+def run_page(admin: ReservedRunAdmin, request: HttpRequest, run: Any) -> dict[str, Any]:
+    """``run``: out of the queryset of the admin, with what that adds."""
     now, content = admin.get_store().now(), admin.has_content_permission(request, run)
     others = list(thread_runs(admin, request, run)[: MOST_LINKED + 1])
     return {
         "run_facts": [fact for fact in facts(admin, run, now) if fact.value],
         "run_blocks": list(documents(run)) if content else [],
-        "run_silence": silence_text(run.alive_at, now) if is_silent(run, now) else "",
+        "run_silence": silence_text(run.alive_at, now) if run.silent else "",
         "run_content_hidden": not content,
         "asked": list(interrupt_lines(admin.admin_site, request, run, now)),
         "others": [

@@ -19,9 +19,9 @@ from solid_runs.ag_ui.admin.display import moment, silence_text, status_badge
 from solid_runs.ag_ui.admin.options import StoreAdmin, newest_keys, search_of, visible_list_of
 from solid_runs.ag_ui.admin.run_list import RunChangeList, StatusFilter, waits_for
 from solid_runs.ag_ui.admin.run_page import run_page
-from solid_runs.ag_ui.admin.silence import is_silent
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
 from solid_runs.ag_ui.records import ACTIVE
+from solid_runs.database_time import DatabaseNow
 
 if TYPE_CHECKING:
     from django.contrib.admin.views.main import ChangeList
@@ -60,7 +60,11 @@ class ReservedRunAdmin(StoreAdmin):
     # List
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).defer("snapshot", "failure")
+        """With ``silent``, which the badge and the filter go by."""
+        runs: Any = super().get_queryset(request)
+        since = DatabaseNow(ago=self.get_store().stall_after)
+        shown: QuerySet[Any] = runs.with_silent(since).defer("snapshot", "failure")
+        return shown
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return RunChangeList
@@ -80,9 +84,9 @@ class ReservedRunAdmin(StoreAdmin):
         return super().changelist_view(request, {**context, **(extra_context or {})})
 
     @admin.display(description=_("status"))
-    def status_badge(self, run: ReservedRun) -> Any:
+    def status_badge(self, run: Any) -> Any:
         now, badge = self.get_store().now(), status_badge(run.status)
-        if not is_silent(run, now):
+        if not run.silent:
             return badge
         return format_html("{} {}", badge, silence_text(run.alive_at, now))
 

@@ -15,7 +15,14 @@ from django.db.models import Exists, OuterRef, QuerySet
 from solid_runs.ag_ui.digests import digest
 from solid_runs.ag_ui.exceptions import ConfigurationError, StreamError
 from solid_runs.ag_ui.interrupts import AnswerState, Interrupt
-from solid_runs.ag_ui.models import STATES, ReservedRun, RunInterrupt, RunThread, later_runs
+from solid_runs.ag_ui.models import (
+    STATES,
+    ReservedRun,
+    ReservedRunQuerySet,
+    RunInterrupt,
+    RunThread,
+    later_runs,
+)
 from solid_runs.ag_ui.records import ACTIVE, TERMINAL, UNSET, RunKey, RunRecord, Status
 from solid_runs.ag_ui.stores.base import BaseStore, Labels, Since
 from solid_runs.ag_ui.stores.rows import interrupt_values, record_of, run_values
@@ -93,14 +100,14 @@ class DatabaseStore(BaseStore):
         return self._records(self._of_thread(scope, thread_id).filter(status__in=ACTIVE))
 
     @property
-    def _runs(self) -> QuerySet[ReservedRun]:
+    def _runs(self) -> ReservedRunQuerySet:
         return ReservedRun.objects.using(self.using)
 
     @property
     def _interrupts(self) -> QuerySet[RunInterrupt]:
         return RunInterrupt.objects.using(self.using)
 
-    def _run(self, key: RunKey) -> QuerySet[ReservedRun]:
+    def _run(self, key: RunKey) -> ReservedRunQuerySet:
         return self._runs.filter(**key._asdict())
 
     def _of_thread(self, scope: str, thread_id: str) -> QuerySet[ReservedRun]:
@@ -196,12 +203,11 @@ class DatabaseStore(BaseStore):
     # Housekeeping
 
     def _silent(self, before: Since, limit: int | None) -> list[RunRecord]:
-        silent = self._runs.filter(status__in=ACTIVE, alive_at__lt=self._since(before))
+        silent = self._runs.silent(self._since(before))
         return self._records(silent.order_by("alive_at", "pk")[:limit])
 
     def _is_silent(self, key: RunKey, before: Since) -> bool:
-        active = self._run(key).filter(status__in=ACTIVE)
-        silent = active.filter(alive_at__lt=self._since(before))
+        silent = self._run(key).silent(self._since(before))
         # Locked, so that a sign of life comes before it or finds what became of the run.
         return bool(silent.select_for_update().values_list("pk")[:1])
 
