@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-import jsonpatch  # type: ignore[import-untyped]
+import jsonpatch
 from django.http import HttpRequest
 from jsonpointer import JsonPointer, JsonPointerException
 
