@@ -24,7 +24,7 @@ help:
 	@echo "make demo-live   beside it, in another terminal: runs worked through in real time"
 	@echo "make demo-reset  throw the demo's database away"
 	@echo "make test        run the tests (DB=postgresql, DJANGO='~=5.2.0', ARGS='-k append')"
-	@echo "make test-npm    the npm client of AG-UI against the demo; needs Node 20 (ARGS=--test-reporter=spec)"
+	@echo "make test-npm    the npm clients: AG-UI and TanStack AI; needs Node 20 (ARGS=--test-reporter=spec)"
 	@echo "make lint        ruff, mypy and import-linter"
 	@echo "make bench       what a write costs, beside other projects (DB=sqlite, ARGS=--quick)"
 	@echo "make clean       remove what the above made"
@@ -58,6 +58,7 @@ test-npm: python
 	@$(READY) $(DEMO_NEEDS)
 	@$(RUN) scripts/check_npm_client.py $(ARGS)
 	@$(RUN) scripts/check_docs_client.py
+	@$(RUN) scripts/check_tanstack.py
 
 lint: python
 	@$(READY) --extra rest --extra ag-ui --group lint
@@ -71,4 +72,4 @@ bench: python
 	@$(RUN) -m benchmarks --databases "$(DB)" $(ARGS)
 
 clean: demo-reset
-	rm -rf "$(VENV)" tests/npm/node_modules
+	rm -rf "$(VENV)" tests/npm/node_modules tests/tanstack/node_modules tests/tanstack/build

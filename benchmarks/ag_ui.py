@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any, Final
 
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
-
-from benchmarks import streams
-from benchmarks.floor import insert_by_driver
-from benchmarks.names import FLOOR
+from benchmarks import filling, streams
+from benchmarks.costs import costs, made
+from benchmarks.filling import divided, numbered
 from benchmarks.plans import Plan
-from benchmarks.scratch import settle
-from benchmarks.turns import Figures, Way, ratios, take_turns
+from benchmarks.turns import Way, ratios
 from solid_runs.ag_ui.interrupts import Decision, Interrupt
 from solid_runs.ag_ui.models import ReservedRun
 from solid_runs.ag_ui.records import RunRecord
@@ -38,44 +32,24 @@ def measure(plan: Plan) -> dict[str, Any]:
     """
     few, many = plan.stored_runs
     fill(0, few)
-    floors, statements = costs(methods(plan), plan)
-    short, _ = costs(growing(few), plan)
+    found = costs(methods(plan), plan)
+    short = costs(growing(few), plan).floors
     fill(few, many)
-    long, _ = costs(growing(many), plan)
+    long = costs(growing(many), plan).floors
     return {
-        "floors": floors,
-        "statements": statements,
+        "floors": found.floors,
+        "statements": found.statements,
         "many / few": {name: ratios(long[name], short[name]) for name in short},
         "runs": [few, many],
         "stream": streams.measure(plan),
     }
 
 
-def costs(ways: dict[str, Way], plan: Plan) -> tuple[dict[str, Figures], dict[str, int]]:
-    """In floors of the same turns, and in statements."""
-    settle()
-    every = {FLOOR: insert_by_driver(), **ways}
-    turns = {name: plan.floors if name == FLOOR else plan.runs for name in every}
-    found = take_turns(every, turns, plan.repeats)
-    floors = {name: ratios(found[name], found[FLOOR]) for name in ways}
-    return floors, {name: len(statements_of(way)) for name, way in ways.items()}
-
-
-def statements_of(way: Way) -> list[str]:
-    with CaptureQueriesContext(connection) as captured:
-        way()
-    return [each["sql"] for each in captured if not CONTROL.match(each["sql"])]
-
-
-CONTROL: Final = re.compile(r"BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|SET ")
-
-
 def methods(plan: Plan) -> dict[str, Way]:
     """A call of each method, on rows of its own."""
-    calls = plan.runs * plan.repeats + 2
-    waiting, held = made(asked, calls), made(holding, calls)
-    answered, ended = made(asked, calls), made(started, calls)
-    reserved, alive = made(reserve, calls), started()
+    waiting, held = made(asked, plan), made(holding, plan)
+    answered, ended = made(asked, plan), made(started, plan)
+    reserved, alive = made(reserve, plan), started()
     attached = reserve()
 
     def attach() -> None:
@@ -121,10 +95,6 @@ def growing(runs: int) -> dict[str, Way]:
     return {"reserve": reserve, "latest_run": latest_run}
 
 
-def made(make: Callable[[], RunRecord], calls: int) -> Iterator[RunRecord]:
-    return iter([make() for _ in range(calls)])
-
-
 def reserve() -> RunRecord:
     return store.reserve(SCOPE, f"new-{next(number)}", "run", "d", trace_id="trace").record
 
@@ -149,29 +119,16 @@ def admit(thread_id: str, run_id: str) -> Any:
 
 
 def fill(stored: int, wanted: int) -> None:
-    """Add runs that ended, ten to a thread, by the database alone."""
-    table = connection.ops.quote_name(ReservedRun._meta.db_table)
-    series = SERIES[connection.vendor].format(first=stored + 1, last=wanted)
-    moment = "'2026-01-01 00:00:00'"
+    """Add runs that ended, ten to a thread."""
+    values = {
+        "scope": f"'{SCOPE}'",
+        "thread_id": numbered("thread-", divided("n", RUNS_A_THREAD)),
+        "run_id": numbered("run-", "n"),
+        "digest": "'d'",
+        "status": "'succeeded'",
+        "sequence": "1",
+        "questions": "0",
+    }
     times = ("reserved_at", "created_at", "updated_at", "alive_at")
-    names = f"scope, thread_id, run_id, digest, status, sequence, questions, {', '.join(times)}"
-    moments = ", ".join([moment] * len(times))
-    values = f"'{SCOPE}', {{thread}}, {{run}}, 'd', 'succeeded', 1, 0, {moments}"
-    joined = "CONCAT('{}', {})" if connection.vendor == "mysql" else "'{}' || {}"
-    within = "FLOOR(n / {})" if connection.vendor == "mysql" else "(n / {})"
-    values = values.format(
-        thread=joined.format("thread-", within.format(RUNS_A_THREAD)),
-        run=joined.format("run-", "n"),
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(f"INSERT INTO {table} ({names}) SELECT {values} FROM {series}")
-
-
-SERIES: Final = {
-    "postgresql": "generate_series({first}, {last}) AS n",
-    "mysql": "(SELECT seq AS n FROM seq_{first}_to_{last}) AS numbers",
-    "sqlite": (
-        "(WITH RECURSIVE numbers(n) AS (SELECT {first} UNION ALL"
-        " SELECT n + 1 FROM numbers WHERE n < {last}) SELECT n FROM numbers)"
-    ),
-}
+    values |= dict.fromkeys(times, "'2026-01-01 00:00:00'")
+    filling.fill(ReservedRun, values, stored + 1, wanted)

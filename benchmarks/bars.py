@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, TypeAlias
 
-from benchmarks.names import BUFFERED_COLUMN, BUFFERED_TABLE, EACH, ONE, PLAIN, TABLE, column, rails
+from benchmarks.names import (
+    BUFFERED_COLUMN,
+    BUFFERED_TABLE,
+    BY_ORM,
+    EACH,
+    IDLE,
+    ONE,
+    PLAIN,
+    RUNNING,
+    TABLE,
+    column,
+    rails,
+)
 from benchmarks.turns import Figures, ratios
 
 Parts: TypeAlias = Mapping[str, Any]
@@ -61,6 +73,27 @@ def ag_ui(figures: str, method: str) -> Callable[[Parts], Figures]:
 
 def ag_ui_statements(method: str) -> Callable[[Parts], Figures]:
     return lambda parts: [parts["ag_ui"]["statements"][method]]
+
+
+def threads(figures: str, name: str) -> Callable[[Parts], Figures]:
+    return lambda parts: parts["threads"][figures][name]
+
+
+def threads_statements(method: str) -> Callable[[Parts], Figures]:
+    return lambda parts: [parts["threads"]["statements"][method]]
+
+
+def bars_of_threads() -> Iterator[Bar]:
+    for method in (*BY_ORM, "find_active_run"):
+        says = f"thread run store, {method}"
+        yield Bar(f"{says}, in floors", on(3), threads("floors", method))
+        yield Bar(f"{says}, statements", on(2, EVERYWHERE), threads_statements(method))
+    for kind in (RUNNING, IDLE):
+        yield Bar(
+            f"thread run store, find_active_run of a thread {kind}, among 1,000,000 runs / 1,000",
+            on(1.5),
+            threads("many / few", kind),
+        )
 
 
 BARS = (
@@ -149,4 +182,5 @@ BARS = (
         on(1, EVERYWHERE),
         ag_ui("stream", "updates a heartbeat"),
     ),
+    *bars_of_threads(),
 )

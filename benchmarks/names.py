@@ -16,6 +16,20 @@ WITH, WITHOUT = "database store", "memory store"
 HEARTBEAT = 0.05
 """Seconds; so short that a stream of 2,000 frames has some."""
 
+RUNNING, IDLE = "with a running run", "idle and long"
+"""Threads in which an active run is looked for."""
+BY_ORM = {
+    "create_or_resume": "get_or_create",
+    "create_or_resume, of one that is there": "get_or_create, of one that is there",
+    "update": "get and save",
+    "update, an end": "get and save, an end",
+    "get": "get of the ORM",
+}
+"""Methods of the run store, and what does the same with the ORM alone."""
+
+SECOND = "second"
+"""The alias of a database beside the first, for the same tables with fewer rows."""
+
 
 def column(kind: str) -> str:
     return f"{COLUMN}, {kind}"

@@ -16,7 +16,7 @@ from django.db import connection
 
 from benchmarks.plans import FULL, QUICK, Plan
 
-PARTS = ("appends", "writers", "whole_runs", "tails", "memory", "ag_ui", "peers")
+PARTS = ("appends", "writers", "whole_runs", "tails", "memory", "ag_ui", "threads", "peers")
 """The peers come last: dbos has threads, and a process with threads had better not fork."""
 
 

@@ -28,7 +28,9 @@ class Plan:
     followed: int
     """The entries of the run whose memory is watched."""
     stored_runs: tuple[int, int]
-    """The AG-UI runs in a small and in a large table."""
+    """The runs in a small and in a large table, of AG-UI and of threads."""
+    lookups: int
+    """In each of them."""
     frames: int
     """Of a stream."""
 
@@ -49,6 +51,7 @@ FULL = Plan(
     tails=40,
     followed=10_000,
     stored_runs=(1_000, 1_000_000),
+    lookups=200,
     frames=2_000,
 )
 QUICK = Plan(
@@ -64,5 +67,6 @@ QUICK = Plan(
     tails=5,
     followed=500,
     stored_runs=(1_000, 20_000),
+    lookups=20,
     frames=2_000,
 )

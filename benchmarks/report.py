@@ -12,7 +12,7 @@ from typing import NamedTuple
 import django
 
 from benchmarks.bars import BARS, Bar, Parts
-from benchmarks.names import EACH, HEARTBEAT, ONE, OURS, WITH, WITHOUT
+from benchmarks.names import BY_ORM, EACH, HEARTBEAT, ONE, OURS, WITH, WITHOUT
 from benchmarks.plans import FULL, PER_FLUSH, QUICK, TAIL, WRITERS
 from benchmarks.turns import Figures
 from scripts.databases import LABELS, Database
@@ -46,6 +46,7 @@ def report(
         *tails([each for each in measured if each.has("tails")]),
         *memory([each for each in measured if each.has("memory")]),
         *ag_ui([each for each in measured if each.has("ag_ui")]),
+        *threads([each for each in measured if each.has("threads")]),
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -231,6 +232,38 @@ def streams(measured: Sequence[Measured]) -> Iterator[str]:
         for label, stream in found.items()
     ]
     yield table(headings, rows)
+
+
+def threads(measured: Sequence[Measured]) -> Iterator[str]:
+    if not measured:
+        return
+    found = [each.parts["threads"] for each in measured]
+    few, many = found[0]["runs"]
+    yield "## The store of the runs of threads"
+    yield (
+        f"In floors, in a table of {few:,} runs, with the statements, BEGIN and COMMIT apart,"
+        " behind them. In brackets is what does the same with the ORM alone: a write in two steps,"
+        " which others may come between."
+    )
+    labels = ["", *(each.label for each in measured)]
+    rows = [
+        [
+            f"({way})" if way in BY_ORM.values() else way,
+            *(f"{shown(one['floors'][way])}; {one['statements'][way]}" for one in found),
+        ]
+        for way in found[0]["floors"]
+    ]
+    yield table(labels, rows)
+    yield f"Ratios: of time, to that of the ORM; and with {many:,} runs / with {few:,}."
+    rows = [
+        [f"{ours} / {theirs}", *(shown(one["beside the ORM"][ours]) for one in found)]
+        for ours, theirs in BY_ORM.items()
+    ]
+    rows += [
+        [f"find_active_run of a thread {kind}", *(shown(one["many / few"][kind]) for one in found)]
+        for kind in found[0]["many / few"]
+    ]
+    yield table(labels, rows)
 
 
 def shown(figures: Figures) -> str:

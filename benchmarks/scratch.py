@@ -5,29 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from benchmarks.floor import make_table
+from benchmarks.names import SECOND
 from tests.dumps import create_legacy_tables
 
 
 @contextmanager
 def scratch_database() -> Iterator[None]:
     """Create it anew, with the tables that Rails makes beside those of the models."""
-    name = connection.settings_dict["NAME"]
-    connection.creation.create_test_db(verbosity=0, autoclobber=True)
-    try:
+    with _created(DEFAULT_DB_ALIAS):
         create_legacy_tables(connection)
         make_table()
         yield
+
+
+@contextmanager
+def second_database() -> Iterator[str]:
+    """One more, with the tables of the models; its alias."""
+    with _created(SECOND):
+        yield SECOND
+
+
+@contextmanager
+def _created(alias: str) -> Iterator[None]:
+    creation, name = connections[alias].creation, connections[alias].settings_dict["NAME"]
+    creation.create_test_db(verbosity=0, autoclobber=True)
+    try:
+        yield
     finally:
-        connection.creation.destroy_test_db(name, verbosity=0)
+        creation.destroy_test_db(name, verbosity=0)
 
 
-def settle() -> None:
+def settle(using: str = DEFAULT_DB_ALIAS) -> None:
     """Have the housekeeping of what was prepared done now, and not while it is measured."""
-    with connection.cursor() as cursor:
-        for statement in HOUSEKEEPING[connection.vendor]:
+    with connections[using].cursor() as cursor:
+        for statement in HOUSEKEEPING[connections[using].vendor]:
             cursor.execute(statement)
 
 

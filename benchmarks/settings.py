@@ -13,6 +13,7 @@ from typing import Any
 
 from django import VERSION as DJANGO
 
+from benchmarks.names import SECOND
 from tests.settings import VENDOR, database
 
 FOLDER = next(
@@ -21,8 +22,8 @@ FOLDER = next(
 """For SQLite's file: /tmp may be memory, where nothing is durable and a commit costs nothing."""
 
 
-def scratch() -> dict[str, Any]:
-    settings: dict[str, Any] = database("benchmark")
+def scratch(name: str) -> dict[str, Any]:
+    settings: dict[str, Any] = database(name)
     settings["CONN_MAX_AGE"] = None
     if VENDOR == "sqlite":
         settings["TEST"] = {"NAME": f"{FOLDER}/{Path(settings['NAME']).name}"}
@@ -45,12 +46,12 @@ def peers() -> list[str]:
     return [app for app, need in needs.items() if find_spec(app) and find_spec(need)]
 
 
-DATABASES = {"default": scratch()}
+DATABASES = {"default": scratch("benchmark"), SECOND: scratch("benchmark_second")}
 SECRET_KEY = "only for benchmarks"
 USE_TZ = True
 TIME_ZONE = "UTC"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-INSTALLED_APPS = ["django.contrib.contenttypes", "solid_runs", "solid_runs.ag_ui"]
-INSTALLED_APPS += ["benchmarks", *peers()]
+INSTALLED_APPS = ["django.contrib.contenttypes", "solid_runs"]
+INSTALLED_APPS += ["solid_runs.ag_ui", "solid_runs.threads", "benchmarks", *peers()]
 SOLID_RUNS = {"COLUMN_LOG_ENTRIES": 20_000}  # logs of 10,000 entries are added to
 TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}}

@@ -26,6 +26,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "solid_runs",
     "solid_runs.ag_ui",
+    "solid_runs.threads",
     "example_project.agents",
 ]
 

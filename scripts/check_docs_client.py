@@ -10,7 +10,10 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from check_npm_client import PATIENCE, ROOT, TESTS, check_node, install
 from free_port import free_port
@@ -94,20 +97,8 @@ def project(folder: Path) -> Path:
 
 
 def run_against(folder: Path, code: str) -> str:
-    port = free_port()
-    environment = {
-        **os.environ,
-        "DJANGO_SETTINGS_MODULE": "project_settings",
-        "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}",
-    }
-    here = {"cwd": folder, "env": environment}
-    subprocess.run([sys.executable, "-m", "django", "migrate", "-v", "0"], check=True, **here)
-    server = subprocess.Popen(
-        [sys.executable, "-m", "uvicorn", "asgi:application", f"--port={port}", *QUIETLY], **here
-    )
-    url = f"http://127.0.0.1:{port}/agents/refund/"
-    try:
-        wait_for(f"{url}nothing", server)
+    with served(folder, "/agents/refund/nothing") as root:
+        url = f"{root}/agents/refund/"
         known = f"const url = {url!r}, headers = {{}};\n"
         done = subprocess.run(
             ["node", "--input-type=module"],
@@ -117,10 +108,32 @@ def run_against(folder: Path, code: str) -> str:
             text=True,
             timeout=PATIENCE,
         )
+    return done.stdout + done.stderr
+
+
+@contextmanager
+def served(folder: Path, refused: str) -> Iterator[str]:
+    """A project that was put in a folder, once it answers a path with an HTTP error."""
+    port = free_port()
+    here: dict[str, Any] = {"cwd": folder, "env": environment(folder)}
+    subprocess.run([sys.executable, "-m", "django", "migrate", "-v", "0"], check=True, **here)
+    server = subprocess.Popen(
+        [sys.executable, "-m", "uvicorn", "asgi:application", f"--port={port}", *QUIETLY], **here
+    )
+    try:
+        wait_for(f"http://127.0.0.1:{port}{refused}", server)
+        yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
         server.wait(20)
-    return done.stdout + done.stderr
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "project_settings",
+        "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}",
+    }
 
 
 def wait_for(address: str, server: subprocess.Popen[bytes]) -> None:

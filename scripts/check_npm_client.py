@@ -54,16 +54,16 @@ def check_node() -> None:
         sys.exit(f"{needed}; this one says {said or 'nothing'}.")
 
 
-def install() -> None:
-    """Into tests/npm/node_modules, once for each lock file."""
-    lock, stamp = TESTS / "package-lock.json", TESTS / "node_modules" / ".installed"
+def install(tests: Path = TESTS) -> None:
+    """Into the node_modules of a folder of tests, once for each lock file."""
+    lock, stamp = tests / "package-lock.json", tests / "node_modules" / ".installed"
     wanted = lock.read_text(encoding="utf-8")
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
         return
     print("Installing the npm packages ...", flush=True)
-    done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=TESTS)
+    done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=tests)
     if done.returncode != 0:
-        sys.exit("npm could not install what tests/npm/package-lock.json names.")
+        sys.exit(f"npm could not install what {lock.relative_to(ROOT)} names.")
     stamp.write_text(wanted, encoding="utf-8")
 
 

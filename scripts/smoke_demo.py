@@ -115,6 +115,7 @@ def look(root: str, said: str) -> None:
         assert address in said, f"{address} was not printed"
         assert holds in fetch(browser, address), f"{address} does not show {holds!r}"
     fetch(browser, f"{root}/static/solid_runs_ag_ui/admin.css")
+    look_at_threads(browser, root, said)
     fetch(browser, f"{root}/favicon.ico")
     talk(root, said)
 
@@ -128,11 +129,28 @@ def look(root: str, said: str) -> None:
         assert runs, f"{address} lists no run"
         fetch(program, f"{address}{runs[0]['id']}/")
         fetch(program, f"{address}{runs[0]['id']}/events/")
-    for name in ("interrupts", "reserved-runs"):
+    for name in ("interrupts", "reserved-runs", "thread-runs"):
         assert f"{root}/api/{name}/" in said, f"the address of {name} was not printed"
         assert json.loads(fetch(program, f"{root}/api/{name}/"))["results"], f"there are no {name}"
     assert "openapi" in fetch(program, f"{root}/api/schema/")
     refuses_strangers(lists[0])
+
+
+def look_at_threads(browser: urllib.request.OpenerDirector, root: str, said: str) -> None:
+    """The admin of conversations, and the store behind it as a Node server uses it."""
+    address = f"{root}/admin/solid_runs_threads/threadrun/"
+    assert address in said, f"{address} was not printed"
+    page = fetch(browser, address)
+    assert "chat-newsletter" in page, f"{address} lists no conversation"
+    fetch(browser, f"{root}/static/solid_runs_threads/admin.css")
+    found = re.search(r"Thread run store\s+(\S+)", said)
+    assert found, "the thread run store was not printed"
+    node = urllib.request.build_opener()
+    node.addheaders = [("Authorization", "Bearer demo-token")]
+    active = json.loads(fetch(node, f"{found[1]}active/?threadId=chat-newsletter"))
+    assert active["status"] == "running", active
+    assert json.loads(fetch(node, f"{found[1]}active/?threadId=nowhere")) is None
+    refuses_strangers(f"{found[1]}active/?threadId=chat-newsletter")
 
 
 def talk(root: str, said: str) -> None:

@@ -21,6 +21,11 @@ DEFAULTS: Final[dict[str, Any]] = {
     "NOUNS": None,
     "SUBJECTS": {},
     "TABLE_LOG_ENTRIES": 100_000,
+    "THREADS_DETACHED_TTL": 3600,
+    "THREADS_FINALISE": None,
+    "THREADS_FINALISE_BUDGET": 30,
+    "THREADS_PROBE": None,
+    "THREADS_STALL_AFTER": 60,
 }
 """Each key with its default.
 
@@ -38,6 +43,11 @@ a marker follows the last one, and what comes later is left out. None: no cap.
 ``AG_UI_OFFER``: whether a plain run on a thread that waits for answers gets them offered again;
 if not it is refused. ``AG_UI_INTERRUPT_TTL``: seconds after which an interrupt expires for which
 the agent gave no deadline; None: never.
+``THREADS_DETACHED_TTL``: seconds that a run of a thread goes on while nobody watches, before the
+reaper ends it. ``THREADS_STALL_AFTER``: seconds of silence after which the driver of a watched one
+counts as gone. ``THREADS_PROBE``, ``THREADS_FINALISE``: a callable or its dotted path, called with
+the record of a run: whether its agent has ended, and what is to be cleared away after it; none if
+None. ``THREADS_FINALISE_BUDGET``: seconds that the latter may take.
 ``ENTRY_BYTES``: what one entry may take as JSON; its longest texts are cut. A column of jsonb holds
 256 MiB, which the cap on entries times this one should stay below.
 """

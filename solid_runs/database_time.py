@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import Func
+from django.db.models import BigIntegerField, Func
 
 from solid_runs.fields import InstantField
 
@@ -35,6 +35,30 @@ class DatabaseNow(Func):
         return text, (shift(self.ago),)
 
 
+class DatabaseMilliseconds(Func):
+    """The same clock as whole milliseconds since 1970, so many of them ``ahead``."""
+
+    arity = 0
+    output_field: Any = BigIntegerField()
+
+    def __init__(self, ahead: int = 0) -> None:
+        self.ahead = ahead
+        super().__init__()
+
+    def as_sql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, *args: Any, **extra: Any
+    ) -> tuple[str, tuple[Any, ...]]:
+        return f"({MILLISECONDS[connection.vendor]} + %s)", (self.ahead,)
+
+
+def database_milliseconds(connection: BaseDatabaseWrapper) -> int:
+    """What that clock shows now."""
+    text, params = DatabaseMilliseconds().as_sql(None, connection)  # type: ignore[arg-type]
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {text}", params)
+        return int(cursor.fetchone()[0])
+
+
 CLOCKS: Final[dict[str, tuple[str, Callable[[timedelta], Any]]]] = {
     "postgresql": (
         "((statement_timestamp() AT TIME ZONE 'UTC') - %s)",
@@ -50,3 +74,12 @@ CLOCKS: Final[dict[str, tuple[str, Callable[[timedelta], Any]]]] = {
     ),
 }
 """The text of each vendor's clock, and the parameter that sets it back."""
+
+MILLISECONDS: Final = {
+    "postgresql": "floor(extract(epoch from statement_timestamp()) * 1000)::bigint",
+    "mysql": "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000)",
+    "sqlite": (
+        "(CAST(strftime('%%s', 'now') AS INTEGER) * 1000"
+        " + CAST(substr(strftime('%%f', 'now'), 4) AS INTEGER))"
+    ),
+}

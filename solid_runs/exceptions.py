@@ -11,6 +11,14 @@ class SolidRunsError(Exception):
     """Base of the errors of solid_runs."""
 
 
+class InvalidIdentifier(SolidRunsError, ValueError):
+    """A scope or an id that no key can hold as it is. ``name`` says which."""
+
+    def __init__(self, name: str, message: str) -> None:
+        self.name = name
+        super().__init__(message)
+
+
 class RunNotFound(SolidRunsError):
     """The run has no row: never saved, or deleted. ``model`` and ``pk`` say which."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django.db import IntegrityError, connections, models
@@ -38,7 +38,7 @@ def insert_or_touch(model: AnyModel, values: Mapping[str, Any], touched: str, us
     """Insert a row, or set the field ``touched`` of the one with that primary key; lock it."""
     text, params = _insert(model, values, using)
     connection = connections[using]
-    column, key = (_quoted(model, name, connection) for name in (touched, model._meta.pk.name))
+    column, key = (quoted(model, name, connection) for name in (touched, model._meta.pk.name))
     if connection.vendor == "mysql":
         text += f" ON DUPLICATE KEY UPDATE {column} = VALUES({column})"
     else:
@@ -49,24 +49,31 @@ def insert_or_touch(model: AnyModel, values: Mapping[str, Any], touched: str, us
 
 def _insert(model: AnyModel, values: Mapping[str, Any], using: str) -> tuple[str, list[Any]]:
     connection = connections[using]
-    places, params = [], []
+    places: list[str] = []
+    params: list[Any] = []
     for name, value in values.items():
-        if hasattr(value, "as_sql"):
-            place, given = value.as_sql(None, connection)
-            places.append(place)
-            params += given
-        else:
-            field: models.Field[Any, Any] = model._meta.get_field(name)  # type: ignore[assignment]
-            places.append("%s")
-            params.append(field.get_db_prep_save(value, connection))
+        place, given = placed(model, name, value, connection)
+        places.append(place)
+        params += given
     return f"{_into(model, tuple(values), connection)} VALUES ({', '.join(places)})", params
 
 
 def _into(model: AnyModel, names: tuple[str, ...], connection: Connection) -> str:
-    columns = ", ".join(_quoted(model, name, connection) for name in names)
+    columns = ", ".join(quoted(model, name, connection) for name in names)
     return f"INSERT INTO {connection.ops.quote_name(model._meta.db_table)} ({columns})"
 
 
-def _quoted(model: AnyModel, name: str, connection: Connection) -> str:
+def placed(
+    model: AnyModel, name: str, value: Any, connection: Connection
+) -> tuple[str, Sequence[Any]]:
+    """What stands for the value of a field in a statement, and its parameters."""
+    if hasattr(value, "as_sql"):
+        text, params = value.as_sql(None, connection)
+        return text, params
+    field: models.Field[Any, Any] = model._meta.get_field(name)  # type: ignore[assignment]
+    return "%s", [field.get_db_prep_save(value, connection)]
+
+
+def quoted(model: AnyModel, name: str, connection: Connection) -> str:
     field: Any = model._meta.get_field(name)
     return str(connection.ops.quote_name(column_of(field)))

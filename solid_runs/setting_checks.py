@@ -78,7 +78,7 @@ def _is_period(value: Any) -> bool:
     return type(value) in (int, float) and 0 < value < MOST_SECONDS
 
 
-def _is_clock(value: Any) -> bool:
+def _is_call(value: Any) -> bool:
     try:
         return value is None or callable(import_string(value) if isinstance(value, str) else value)
     except ImportError:
@@ -90,7 +90,20 @@ MOST_SECONDS = 10**9
 PERIOD = (_is_period, "a number of seconds above 0")
 KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(
-        ("AG_UI_ATTACH_LIMIT", "AG_UI_HEARTBEAT", "AG_UI_KEEP_ALIVE", "AG_UI_STALL_AFTER"), PERIOD
+        (
+            "AG_UI_ATTACH_LIMIT",
+            "AG_UI_HEARTBEAT",
+            "AG_UI_KEEP_ALIVE",
+            "AG_UI_STALL_AFTER",
+            "THREADS_DETACHED_TTL",
+            "THREADS_FINALISE_BUDGET",
+            "THREADS_STALL_AFTER",
+        ),
+        PERIOD,
+    ),
+    **dict.fromkeys(
+        ("THREADS_FINALISE", "THREADS_PROBE"),
+        (_is_call, "a callable, its dotted path, or None for none"),
     ),
     "AG_UI_BODY_BYTES": (
         lambda value: type(value) is int and value > 0,
@@ -101,7 +114,7 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a number of seconds above 0, or None for no deadline",
     ),
     "AG_UI_OFFER": (lambda value: type(value) is bool, "True or False"),
-    "CLOCK": (_is_clock, "a callable, its dotted path, or None for Django's clock"),
+    "CLOCK": (_is_call, "a callable, its dotted path, or None for Django's clock"),
 }
 
 

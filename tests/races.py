@@ -324,9 +324,11 @@ def main(names: dict[str, str], lines: list[int]) -> None:
     from django.db import connections
 
     django.setup()
-    from tests.ag_ui import racers  # its models want the apps
+    from tests.ag_ui import racers as ag_ui  # their models want the apps
+    from tests.threads import racers as threads
 
-    TASKS.update(racers.TASKS)
+    TASKS.update(ag_ui.TASKS)
+    TASKS.update(threads.TASKS)
     for alias, name in names.items():
         connections.settings[alias]["NAME"] = name  # from which every thread makes its wrapper
     for line in lines:

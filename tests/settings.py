@@ -71,10 +71,12 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.staticfiles",
     "rest_framework",
+    "rest_framework.authtoken",
     "django_filters",
     "drf_spectacular",
     "solid_runs",
     "solid_runs.ag_ui",
+    "solid_runs.threads",
     "tests",
 ]
 

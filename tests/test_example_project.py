@@ -25,6 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 TABLES = ["agents_agentrun", "agent_runs", "solid_agent_runs"]
 AG_UI_TABLES = ["solid_runs_ag_ui_reservedrun", "solid_runs_ag_ui_runinterrupt"]
+THREAD_TABLES = ["solid_runs_threads_threadrun", "solid_runs_threads_threadinterrupt"]
 SUBJECTS = ["agents_agent", "agents_document"]
 NAMES = ["pending", "running", "complete", "failed", "cancelled"]
 
@@ -59,7 +60,14 @@ def rows(demo_dir: Path, sql: str) -> list[Any]:
 def contents(demo_dir: Path) -> dict[str, list[Any]]:
     return {
         table: rows(demo_dir, f"SELECT * FROM {table} ORDER BY id")
-        for table in [*TABLES, *AG_UI_TABLES, *SUBJECTS, "agents_exchange", "auth_user"]
+        for table in [
+            *TABLES,
+            *AG_UI_TABLES,
+            *THREAD_TABLES,
+            *SUBJECTS,
+            "agents_exchange",
+            "auth_user",
+        ]
     }
 
 
@@ -122,6 +130,21 @@ def test_the_inbox_has_something_in_every_state(demo_dir):
     assert {status for (status,) in rows(demo_dir, statuses)} == {
         *("started", "succeeded", "interrupted", "cancelled", "failed")
     }
+
+
+def test_the_conversations_of_threads_have_runs_in_every_state(demo_dir):
+    table = THREAD_TABLES[0]
+    statuses = {status for (status,) in rows(demo_dir, f"SELECT DISTINCT status FROM {table}")}
+    assert statuses == {"running", "interrupted", "completed", "failed", "aborted"}
+    for condition in (
+        "detached_since IS NOT NULL",
+        "heartbeat_at IS NOT NULL AND detached_since IS NULL",
+        "cancel_requested",
+        "parent_run_id IS NOT NULL",
+    ):
+        found = f"SELECT 1 FROM {table} WHERE status = 'running' AND {condition}"
+        assert rows(demo_dir, found), condition
+    assert rows(demo_dir, f"SELECT 1 FROM {THREAD_TABLES[1]} WHERE status = 'pending'")
 
 
 def test_every_prepared_thread_has_a_conversation_and_events_that_were_sent(demo_dir):

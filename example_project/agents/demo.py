@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.db import connection
 
-from example_project.agents import reserved
+from example_project.agents import reserved, threads
 from example_project.agents.jobs import MODELS, plan
 from example_project.agents.models import Agent, Document, PlatformRun
 from example_project.agents.simulated import simulate
@@ -77,6 +77,12 @@ def reserve_missing() -> int:
     """Make the AG-UI runs and interrupts that are not there; how many threads that was."""
     user: Any = get_user_model().objects.get(username=LOGIN)
     return reserved.reserve_missing(user.pk)
+
+
+def talk_missing() -> int:
+    """Make the conversations of threads that are not there; how many that was."""
+    user: Any = get_user_model().objects.get(username=LOGIN)
+    return threads.talk_missing(user.pk)
 
 
 def counts() -> dict[str, int]:

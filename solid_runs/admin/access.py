@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from django.contrib import admin
-from django.contrib.admin.utils import quote
 from django.db import models
-from django.urls import reverse
 
+from solid_runs.admin.links import visible_page_of
 from solid_runs.columns import columns_of
 
 if TYPE_CHECKING:
+    from django.contrib.admin import AdminSite
     from django.http import HttpRequest
 
     from solid_runs.columns import AnyModel
@@ -44,15 +43,6 @@ def permission_label(model: AnyModel, codename: str) -> str:
     return codename
 
 
-def subject_url(site: admin.AdminSite, request: HttpRequest, subject: Any) -> str | None:
+def subject_url(site: AdminSite, request: HttpRequest, subject: Any) -> str | None:
     """The admin page of what a run is about, for those who may see it."""
-    if not isinstance(subject, models.Model) or not site.is_registered(type(subject)):
-        return None
-    if not site.get_model_admin(type(subject)).has_view_permission(request, subject):
-        return None
-    opts = subject._meta
-    return reverse(
-        f"admin:{opts.app_label}_{opts.model_name}_change",
-        args=[quote(subject.pk)],
-        current_app=site.name,
-    )
+    return visible_page_of(site, request, subject) if isinstance(subject, models.Model) else None

@@ -10,7 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
 from solid_runs.admin.changelist import PREVIEW, SUBJECT_URL
-from solid_runs.admin.display import EMPTY, badge, run_duration, run_tokens, time_element
+from solid_runs.admin.display import EMPTY, badge, clipped, run_duration, run_tokens, time_element
 from solid_runs.columns import columns_of
 from solid_runs.statuses import RunStatus
 from solid_runs.summaries import INPUT_PREVIEW, preview
@@ -84,13 +84,6 @@ class ListColumns:
     @admin.display(description=_("created"), ordering="created_at")
     def created(self, run: AgentRunMixin) -> Any:
         return time_element(run.created_at, timezone.now())
-
-
-def clipped(text: Any) -> SafeString:
-    """One line, cut by the style sheet to the room there is; whole in the title."""
-    return format_html(
-        '<span class="run-clip" dir="auto" title="{text}">{text}</span>', text=str(text)
-    )
 
 
 COLUMN_NEEDS: Final[dict[str, tuple[str, ...]]] = {

@@ -1,15 +1,17 @@
-"""How the figures, times and statuses of a run are shown: text and escaped HTML."""
+"""How the figures, times, statuses and texts of a run are shown: text and escaped HTML."""
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from django.utils import formats, timezone
 from django.utils.html import format_html
 from django.utils.timesince import timesince
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 
+from solid_runs import storable
 from solid_runs.statuses import RunStatus, known_status
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from solid_runs.mixin import AgentRunMixin
 
 EMPTY: Final = "-"
+ONE_LINE: Final = 96
+"""JSON up to this length is shown in one line."""
 
 BADGES: Final[dict[RunStatus, str]] = {
     RunStatus.PENDING: "run-pending",
@@ -32,10 +36,21 @@ BADGES: Final[dict[RunStatus, str]] = {
 def badge(status: Any) -> SafeString:
     """A status as a word with a colour."""
     known = known_status(status)
+    if known is None:
+        return labelled_badge(status, "run-unknown")
+    return labelled_badge(known.label, BADGES[known])
+
+
+def labelled_badge(label: Any, style: str) -> SafeString:
     return format_html(
-        '<span class="run-badge {style}">{label}</span>',
-        style="run-unknown" if known is None else BADGES[known],
-        label=status if known is None else known.label,
+        '<span class="run-badge {style}">{label}</span>', style=style, label=storable.text(label)
+    )
+
+
+def clipped(text: Any) -> SafeString:
+    """One line, cut by the style sheet to the room there is; whole in the title."""
+    return format_html(
+        '<span class="run-clip" dir="auto" title="{text}">{text}</span>', text=str(text)
     )
 
 
@@ -100,9 +115,48 @@ def time_element(value: datetime | None, now: datetime) -> SafeString | str:
     """A moment, relative, with the exact one in the title."""
     if value is None:
         return EMPTY
+    return time_tag(value, relative_time(value, now))
+
+
+def moment(value: datetime | None, now: datetime) -> SafeString | str:
+    """A moment that has passed, to the second while it is fresh."""
+    if value is None:
+        return ""
+    return time_tag(value, ago(value, now))
+
+
+def time_tag(value: datetime, words: str, style: str = "") -> SafeString:
+    """``words`` for a moment, with the exact one in the title."""
     return format_html(
-        '<time datetime="{machine}" title="{exact}">{relative}</time>',
+        '<time{style} datetime="{machine}" title="{exact}">{words}</time>',
+        style=format_html(' class="{}"', style) if style else "",
         machine=value.isoformat(),
         exact=exact_time(value),
-        relative=relative_time(value, now),
+        words=words,
     )
+
+
+def ago(value: datetime, now: datetime) -> str:
+    seconds = int((now - value).total_seconds())
+    if 0 <= seconds < 60:
+        return ngettext("%(count)s second ago", "%(count)s seconds ago", seconds) % {
+            "count": seconds
+        }
+    return relative_time(value, now)
+
+
+def silence_text(alive_at: datetime, now: datetime) -> SafeString:
+    """``silent for 7 hours``"""
+    words = gettext("silent for %(time)s") % {"time": timesince(alive_at, now, depth=1)}
+    return time_tag(alive_at, words, "run-soon")
+
+
+def json_block(value: Any, most: int) -> tuple[str, bool]:
+    """A document for people to read, in one line if it is short, and whether it was cut."""
+    if value in (None, "", [], {}):
+        return "", False
+    plain = storable.json_value(value, max_depth=storable.DEEPEST)
+    line = json.dumps(plain, ensure_ascii=False)
+    if len(line) > ONE_LINE:
+        line = json.dumps(plain, ensure_ascii=False, indent=2)
+    return line[:most], len(line) > most

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlencode
 
 from django.contrib import admin, messages
 from django.contrib.admin.actions import delete_selected as delete_confirmed
-from django.contrib.admin.utils import quote, unquote
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import FieldDoesNotExist, PermissionDenied, ValidationError
 from django.db.models import JSONField, Q, QuerySet, TextField
 from django.http import Http404, HttpRequest, HttpResponseNotAllowed, HttpResponseRedirect
-from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
@@ -28,6 +26,7 @@ from solid_runs.admin.changelist import RunChangeList
 from solid_runs.admin.columns import COLUMN_NEEDS, ListColumns
 from solid_runs.admin.display import count_text
 from solid_runs.admin.filters import CreatedFilter, StatusFilter
+from solid_runs.admin.links import page_of, search_of
 from solid_runs.admin.paginator import CAP, count_up_to
 from solid_runs.admin.read_only import ReadOnlyAdmin
 from solid_runs.columns import COUNT, OPTIONAL, columns_of
@@ -36,7 +35,6 @@ from solid_runs.statuses import IN_PROGRESS, TERMINAL
 if TYPE_CHECKING:
     from django.contrib.admin.views.main import ChangeList
     from django.http import HttpResponse
-    from django.urls import URLPattern
 
     from solid_runs.columns import AnyModel, RunColumns
 
@@ -75,6 +73,7 @@ class RunAdmin(ListColumns, ReadOnlyAdmin):
     search_fields: ClassVar[Any] = ("pk", "trace_id", "agent_name", "action_name")
     search_help_text = _("The whole of a run's key, trace, agent or action.")
     actions: Any = ("cancel_selected", "delete_selected")
+    row_views = ("cancel",)
     change_list_template: ClassVar[Any] = "admin/solid_runs/run_change_list.html"
     change_form_template: ClassVar[Any] = "admin/solid_runs/run_change_form.html"
 
@@ -225,7 +224,6 @@ class RunAdmin(ListColumns, ReadOnlyAdmin):
         now, content = timezone.now(), self.has_content_permission(request, run)
         laid_out, lines, entries = detail.timeline_lines(run, now, content=content)
         above, below = detail.blocks(run) if content else ([], [])
-        listed = reverse(self._url_name("changelist"), current_app=self.admin_site.name)
         return {
             "title": f"{capfirst(str(self.opts.verbose_name))} {run.pk}",
             "subtitle": None,
@@ -235,7 +233,7 @@ class RunAdmin(ListColumns, ReadOnlyAdmin):
                 now,
                 content=content,
                 subject_url=subject_url(self.admin_site, request, run.subject),
-                trace_url=f"{listed}?{urlencode({'q': run.trace_id or ''})}",
+                trace_url=search_of(self.admin_site, self.model, run.trace_id or ""),
             ),
             "run_above": above,
             "run_below": below,
@@ -249,11 +247,8 @@ class RunAdmin(ListColumns, ReadOnlyAdmin):
             "run_delete_url": self._delete_url(request, run),
         }
 
-    def _url_name(self, view: str) -> str:
-        return f"admin:{self.opts.app_label}_{self.opts.model_name}_{view}"
-
     def _url_of(self, view: str, run: Any) -> str:
-        return reverse(self._url_name(view), args=[quote(run.pk)], current_app=self.admin_site.name)
+        return page_of(self.admin_site, run, view)
 
     def _cancel_url(self, request: HttpRequest, run: Any) -> str | None:
         may = run.in_progress and self.has_cancel_permission(request, run)
@@ -264,11 +259,6 @@ class RunAdmin(ListColumns, ReadOnlyAdmin):
         return self._url_of("delete", run) if may else None
 
     # Cancel and delete
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.cancel_view)
-        name = self._url_name("cancel").removeprefix("admin:")
-        return [path("<path:object_id>/cancel/", view, name=name), *super().get_urls()]
 
     def cancel_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Cancel one run, by POST, and go back to its page."""

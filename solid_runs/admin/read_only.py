@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ChangeList
+from django.urls import path
 
 from solid_runs.admin.display import count_text
 from solid_runs.admin.paginator import CappedPaginator
 from solid_runs.permissions import permission_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from django.db.models import QuerySet
     from django.http import HttpRequest
+    from django.urls import URLPattern
 
     ModelAdmin = admin.ModelAdmin[Any]
 else:
@@ -57,6 +59,8 @@ class ReadOnlyAdmin(ModelAdmin):
     paginator = CappedPaginator
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
+    row_views: ClassVar[Sequence[str]] = ()
+    """What can be done with a row: "cancel" is ``cancel_view()`` at ``<key>/cancel/``."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -64,6 +68,18 @@ class ReadOnlyAdmin(ModelAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Never: a lifecycle writes these rows, and the status least of all a form."""
         return False
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap, named = self.admin_site.admin_view, f"{self.opts.app_label}_{self.opts.model_name}"
+        own = [
+            path(
+                f"<path:object_id>/{name}/",
+                wrap(getattr(self, f"{name}_view")),
+                name=f"{named}_{name}",
+            )
+            for name in self.row_views
+        ]
+        return [*own, *super().get_urls()]
 
     def _has_perm(self, request: HttpRequest, codename: str) -> bool:
         user: Any = request.user

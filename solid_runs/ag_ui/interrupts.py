@@ -12,7 +12,8 @@ from typing import Any, Final, Literal, NamedTuple, Self
 from solid_runs.ag_ui.digests import canonical_json
 from solid_runs.ag_ui.exceptions import ConfigurationError, ResumeRejectedError
 from solid_runs.ag_ui.scopes import identifier
-from solid_runs.ag_ui.values import Copied, aware, iso, moment
+from solid_runs.ag_ui.values import aware, iso, moment
+from solid_runs.copied import Copied
 from solid_runs.printable import text
 
 RESOLVED: Final = "resolved"

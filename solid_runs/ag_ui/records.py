@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple, Self
 from solid_runs.ag_ui.exceptions import ConfigurationError, StreamError
 from solid_runs.ag_ui.interrupts import Interrupt, Redemption
 from solid_runs.ag_ui.scopes import identifier, scope_key
-from solid_runs.ag_ui.values import Copied, aware, iso, moment
+from solid_runs.ag_ui.values import aware, iso, moment
+from solid_runs.copied import Copied
 
 
 class Status(StrEnum):

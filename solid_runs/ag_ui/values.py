@@ -1,28 +1,13 @@
-"""Values that nobody changes from outside: nested ones are copied in and out."""
+"""Moments in UTC, out of what was given and stored."""
 
 from __future__ import annotations
 
-from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 
 from solid_runs import times
 from solid_runs.ag_ui.exceptions import ConfigurationError
-from solid_runs.storable import DEEPEST, json_value
 from solid_runs.times import parse_moment
-
-
-class Copied:
-    """A field of a frozen dataclass that holds a JSON value, or None: cleaned, and a copy."""
-
-    def __set_name__(self, owner: type[Any], name: str) -> None:
-        self.name = f"_{name}"
-
-    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
-        return None if instance is None else deepcopy(instance.__dict__[self.name])
-
-    def __set__(self, instance: Any, value: Any) -> None:
-        instance.__dict__[self.name] = json_value(value, max_depth=DEEPEST)
 
 
 def iso(moment: datetime | None) -> str | None:

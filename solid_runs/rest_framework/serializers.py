@@ -6,15 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerFieldExtension
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from solid_runs.columns import columns_of
 from solid_runs.mixin import AgentRunMixin
 from solid_runs.printable import text
+from solid_runs.rest_framework.fields import ContentJSON, ContentText, KeyField, WordField
 from solid_runs.statuses import RunStatus
-from solid_runs.storable import DEEPEST, json_value
 from solid_runs.subjects import reference
 from solid_runs.summaries import INPUT_PREVIEW, preview
 
@@ -27,11 +26,8 @@ HEADS = {
 """Annotations that a list cuts in SQL: each with its column and the limit of its preview."""
 
 
-class StatusField(serializers.Field[Any, Any, str, Any]):
+class StatusField(WordField):
     """One of the five names, or ``unknown (9)`` for anything else that is stored."""
-
-    def to_representation(self, value: Any) -> str:
-        return str(value)
 
 
 class StatusFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
@@ -48,38 +44,6 @@ class StatusFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-unt
             ],
             "description": "“unknown (9)” for a stored status that is none of the five.",
         }
-
-
-@extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string"}]})
-class KeyField(serializers.Field[Any, Any, int | str, Any]):
-    """A primary key: a number, or the text of any other kind."""
-
-    def to_representation(self, value: Any) -> int | str:
-        return value if isinstance(value, int) else str(value)
-
-
-class ContentField(serializers.Field[Any, Any, Any, AgentRunMixin]):
-    """What was said in a run: null, and not even read, unless the request may see it."""
-
-    def __init__(self, read: Callable[[AgentRunMixin], Any], **kwargs: Any) -> None:
-        self.read = read
-        super().__init__(source="*", read_only=True, allow_null=True, **kwargs)
-
-    def to_representation(self, run: AgentRunMixin) -> Any:
-        return self.read(run) if self.context.get("content") else None
-
-
-@extend_schema_field(OpenApiTypes.STR)
-class ContentText(ContentField):
-    pass
-
-
-@extend_schema_field(OpenApiTypes.ANY)
-class ContentJSON(ContentField):
-    """Any JSON; what older writers left that is none (NaN, lone surrogates) is mended."""
-
-    def to_representation(self, run: AgentRunMixin) -> Any:
-        return json_value(super().to_representation(run), max_depth=DEEPEST)
 
 
 class SolidRunSubjectSerializer(serializers.Serializer[Any]):

@@ -1,9 +1,11 @@
-"""No query parameter without an effect."""
+"""No query parameter and no field of a body without an effect."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
+from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
@@ -25,3 +27,15 @@ def check_parameters(request: Request, known: Collection[str], single: Collectio
     }
     if errors:
         raise ValidationError(errors)
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """Refuses a field that it does not know, since that would have no effect."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        known = {*self.fields, "csrfmiddlewaretoken"}  # a form of the browsable API has that
+        unknown = [name for name in data if name not in known] if isinstance(data, Mapping) else []
+        if unknown:
+            told = f"There is no such field; use {', '.join(self.fields)}."
+            raise serializers.ValidationError({str(name): [told] for name in unknown})
+        return super().to_internal_value(data)

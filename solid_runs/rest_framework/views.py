@@ -19,11 +19,12 @@ from rest_framework.settings import api_settings
 from solid_runs.columns import AnyModel, columns_of
 from solid_runs.exceptions import RunNotFound
 from solid_runs.mixin import AgentRunMixin
+from solid_runs.rest_framework.content import ContentMixin
 from solid_runs.rest_framework.entries import SolidRunEventsSerializer, shown_entry
 from solid_runs.rest_framework.filters import RunFilterBackend, RunFilterSet
 from solid_runs.rest_framework.pagination import RunPagination
 from solid_runs.rest_framework.parameters import parse_count, parse_key
-from solid_runs.rest_framework.permissions import CanViewRuns, has_permission, run_model
+from solid_runs.rest_framework.permissions import CanViewRuns, run_model
 from solid_runs.rest_framework.serializers import (
     HEADS,
     SolidRunDetailSerializer,
@@ -40,7 +41,7 @@ MAX_EVENTS = 1000
 LARGEST_SEQ = 2**63 - 1
 
 
-class RunViewSet(viewsets.ReadOnlyModelViewSet[AgentRunMixin]):
+class RunViewSet(ContentMixin, viewsets.ReadOnlyModelViewSet[AgentRunMixin]):
     """Lists runs, shows one in full, and its events; nothing can be changed.
 
     A host states ``queryset`` and narrows it to what a request may see in visible_runs(). It is
@@ -65,23 +66,10 @@ class RunViewSet(viewsets.ReadOnlyModelViewSet[AgentRunMixin]):
         """
         return queryset
 
-    def may_see_content(self) -> bool:
-        """Whether this request may read what the runs were asked and said."""
-        return has_permission(self.request.user, run_model(self), "view_run_content")
-
     def get_queryset(self) -> QuerySet[Any]:
         runs = super().get_queryset()
         # A schema is made without a user to ask about.
         return runs.none() if getattr(self, "swagger_fake_view", False) else self.visible_runs(runs)
-
-    def get_serializer_class(self) -> type[serializers.BaseSerializer[Any]]:
-        if self.action == "retrieve":
-            return self.detail_serializer_class
-        return super().get_serializer_class()
-
-    def get_serializer_context(self) -> dict[str, Any]:
-        seen = not getattr(self, "swagger_fake_view", False) and self.may_see_content()
-        return {**super().get_serializer_context(), "content": seen}
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Runs, slim: an excerpt of the prompt and the error, no output, metadata or events."""

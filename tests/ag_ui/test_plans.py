@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
 from solid_runs.ag_ui.inbox.shelves import shelf
 from solid_runs.ag_ui.interrupts import Decision
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt, RunThread
 from solid_runs.ag_ui.stores.database import DatabaseStore
+from tests.plans import assert_read_by, plans
 
 pytestmark = pytest.mark.django_db
 
@@ -103,48 +102,6 @@ def rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[
         for model in (RunInterrupt, ReservedRun, RunThread):
             model.objects.all()._raw_delete(connection.alias)
         connection.close()
-
-
-def plans(call: Callable[[], Any]) -> list[str]:
-    """How the database would do each of the statements of a call."""
-    with CaptureQueriesContext(connection) as captured:
-        call()
-    control = re.compile("BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE")
-    return [plan(query["sql"]) for query in captured if not control.match(query["sql"])]
-
-
-def plan(sql: str) -> str:
-    how = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN"
-    with connection.cursor() as cursor:
-        cursor.execute(f"{how} {sql}")
-        names = [column[0] for column in cursor.description]
-        steps = [zip(names, found, strict=True) for found in cursor.fetchall()]
-    return f"{sql}\n" + "\n".join(str(dict(step)) for step in steps)
-
-
-WHOLE_TABLE: Final = {
-    "sqlite": r"SCAN (?!CONSTANT)",
-    "postgresql": r"Seq Scan",
-    "mysql": r"'type': '(ALL|index)'",
-}
-SORTED: Final = {"sqlite": "TEMP B-TREE", "postgresql": r"\bSort\b", "mysql": "filesort"}
-
-
-UNIQUE: Final = (
-    r"sqlite_autoindex_solid_runs_ag_ui_(reservedrun|runinterrupt)_1",
-    lambda found: {"reservedrun": IDENTITY, "runinterrupt": INTERRUPT}[found[1]],
-)
-"""What SQLite calls the index of a unique constraint, and what the model does."""
-
-
-def assert_read_by(steps: str, *indexes: str, ordered: bool = False) -> None:
-    told = steps.split("\n", 1)[1]
-    if connection.vendor == "sqlite":
-        told = re.sub(*UNIQUE, told)
-    assert not indexes or any(index in told for index in indexes), steps
-    assert not re.search(WHOLE_TABLE[connection.vendor], told), steps
-    if ordered:
-        assert not re.search(SORTED[connection.vendor], told), steps
 
 
 def thread(number: int) -> tuple[str, str]:

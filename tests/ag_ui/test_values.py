@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solid_runs.ag_ui.exceptions import ConfigurationError
-from solid_runs.ag_ui.values import Copied, aware, iso, moment
+from solid_runs.ag_ui.values import aware, iso, moment
+from solid_runs.copied import Copied
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -9,8 +9,8 @@ from django.contrib import messages
 from django.utils.translation import gettext
 
 from solid_runs import storable
-from solid_runs.admin.display import exact_time
-from solid_runs.ag_ui.admin.display import ago, is_expired, name_of, verb
+from solid_runs.admin.display import ago, exact_time
+from solid_runs.ag_ui.admin.display import is_expired, name_of, verb
 from solid_runs.ag_ui.admin.releases import log_release
 from solid_runs.ag_ui.admin.sentences import next_text, reason_of, values_of
 from solid_runs.ag_ui.exceptions import ResumeRejectedError

@@ -10,14 +10,12 @@ from django.utils.translation import gettext_lazy as _
 
 from solid_runs import storable
 from solid_runs.admin.detail import Fact
-from solid_runs.admin.display import exact_time
+from solid_runs.admin.display import exact_time, json_block, moment
 from solid_runs.ag_ui.admin.display import (
     deadline,
     is_cancelled,
     is_expired,
-    json_block,
     kind_of,
-    moment,
     state_badge,
     tool_of,
 )

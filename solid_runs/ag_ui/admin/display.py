@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from django.utils.html import format_html
 from django.utils.text import Truncator
-from django.utils.timesince import timesince, timeuntil
+from django.utils.timesince import timeuntil
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from solid_runs import storable
-from solid_runs.admin.display import exact_time, relative_time
+from solid_runs.admin.display import ago, labelled_badge, time_tag
 from solid_runs.ag_ui.interrupts import CANCELLED, AnswerState
 from solid_runs.ag_ui.records import Status
 
@@ -44,8 +43,6 @@ STATES: Final[dict[AnswerState, tuple[Any, str]]] = {
 
 SOON: Final = timedelta(minutes=5)
 """A deadline that is nearer than this stands out."""
-ONE_LINE: Final = 96
-"""JSON up to this length is shown in one line."""
 NAME_CHARS: Final = 80
 """Of a question where it is named in a message or a link."""
 
@@ -55,7 +52,7 @@ ARGUMENT_KEYS: Final = ("arguments", "args")
 
 
 def status_badge(status: str) -> SafeString:
-    return _badge(*BADGES.get(status, (status, "run-unknown")))
+    return labelled_badge(*BADGES.get(status, (status, "run-unknown")))
 
 
 def state_badge(
@@ -67,22 +64,16 @@ def state_badge(
 ) -> SafeString:
     if interrupt.state is AnswerState.OPEN:
         if getattr(interrupt, "stale", False):
-            return _badge(_("stale"), "run-pending")
+            return labelled_badge(_("stale"), "run-pending")
         if is_expired(interrupt, now):
-            return _badge(_("expired"), "run-pending")
+            return labelled_badge(_("expired"), "run-pending")
     if interrupt.state is AnswerState.SETTLED and is_cancelled(interrupt):
-        return _badge(_("cancelled"), "run-cancelled")
+        return labelled_badge(_("cancelled"), "run-cancelled")
     if is_unknown:
-        return _badge(_("outcome unknown"), "run-failed")
+        return labelled_badge(_("outcome unknown"), "run-failed")
     if is_released and interrupt.state is not AnswerState.SETTLED:
-        return _badge(_("released"), "run-failed")
-    return _badge(*STATES[interrupt.state])
-
-
-def _badge(label: Any, style: str) -> SafeString:
-    return format_html(
-        '<span class="run-badge {style}">{label}</span>', style=style, label=storable.text(label)
-    )
+        return labelled_badge(_("released"), "run-failed")
+    return labelled_badge(*STATES[interrupt.state])
 
 
 def is_expired(interrupt: RunInterrupt, now: datetime) -> bool:
@@ -92,32 +83,6 @@ def is_expired(interrupt: RunInterrupt, now: datetime) -> bool:
 def is_cancelled(interrupt: RunInterrupt) -> bool:
     decision = interrupt.decision
     return isinstance(decision, Mapping) and decision.get("status") == CANCELLED
-
-
-def moment(value: datetime | None, now: datetime) -> SafeString | str:
-    """A moment that has passed, to the second while it is fresh."""
-    if value is None:
-        return ""
-    return _time(value, ago(value, now))
-
-
-def _time(value: datetime, words: str, style: str = "") -> SafeString:
-    return format_html(
-        '<time class="{style}" datetime="{machine}" title="{exact}">{words}</time>',
-        style=style,
-        machine=value.isoformat(),
-        exact=exact_time(value),
-        words=words,
-    )
-
-
-def ago(value: datetime, now: datetime) -> str:
-    seconds = int((now - value).total_seconds())
-    if 0 <= seconds < 60:
-        return ngettext("%(count)s second ago", "%(count)s seconds ago", seconds) % {
-            "count": seconds
-        }
-    return relative_time(value, now)
 
 
 def deadline(interrupt: RunInterrupt, now: datetime) -> SafeString | str:
@@ -130,7 +95,7 @@ def deadline(interrupt: RunInterrupt, now: datetime) -> SafeString | str:
 def deadline_text(expires_at: datetime, now: datetime) -> SafeString:
     """A deadline in words, the exact time in the title."""
     if expires_at <= now:
-        return _time(expires_at, gettext("expired %(ago)s") % {"ago": ago(expires_at, now)})
+        return time_tag(expires_at, gettext("expired %(ago)s") % {"ago": ago(expires_at, now)})
     left = expires_at - now
     seconds = int(left.total_seconds())
     if seconds < 60:
@@ -138,7 +103,7 @@ def deadline_text(expires_at: datetime, now: datetime) -> SafeString:
         words %= {"count": seconds}
     else:
         words = gettext("expires in %(time)s") % {"time": timeuntil(expires_at, now, depth=1)}
-    return _time(expires_at, words, "run-soon" if left < SOON else "")
+    return time_tag(expires_at, words, "run-soon" if left < SOON else "")
 
 
 def verb(decision: Any) -> str:
@@ -178,26 +143,9 @@ def name_of(interrupt: RunInterrupt | Interrupt) -> str:
     return Truncator(asked).chars(NAME_CHARS)
 
 
-def json_block(value: Any, most: int) -> tuple[str, bool]:
-    """A document for people to read, in one line if it is short, and whether it was cut."""
-    if value in (None, "", [], {}):
-        return "", False
-    plain = storable.json_value(value, max_depth=storable.DEEPEST)
-    line = json.dumps(plain, ensure_ascii=False)
-    if len(line) > ONE_LINE:
-        line = json.dumps(plain, ensure_ascii=False, indent=2)
-    return line[:most], len(line) > most
-
-
 def until(count: int, deadline: datetime | None, now: datetime) -> Any:
     """``2 answers, the first until …``"""
     words = ngettext("%(count)s answer", "%(count)s answers", count) % {"count": count}
     if deadline is None:
         return words
     return format_html("{}, {}", words, deadline_text(deadline, now))
-
-
-def silence_text(alive_at: datetime, now: datetime) -> SafeString:
-    """``silent for 7 hours``"""
-    words = gettext("silent for %(time)s") % {"time": timesince(alive_at, now, depth=1)}
-    return _time(alive_at, words, "run-soon")

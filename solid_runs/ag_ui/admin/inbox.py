@@ -10,9 +10,10 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpResponseNotAllowed, HttpResponseRedirect
-from django.urls import path
 from django.utils.translation import gettext_lazy as _
 
+from solid_runs.admin.links import visible_page_of, visible_search_of
+from solid_runs.admin.store_rows import newest_keys
 from solid_runs.ag_ui.admin.answering import give_answer, release, why_not
 from solid_runs.ag_ui.admin.cards import (
     LIST_CHARS,
@@ -22,12 +23,7 @@ from solid_runs.ag_ui.admin.cards import (
     is_releasable,
     page_facts,
 )
-from solid_runs.ag_ui.admin.options import (
-    StoreAdmin,
-    newest_keys,
-    visible_page_of,
-    visible_search_of,
-)
+from solid_runs.ag_ui.admin.options import StoreAdmin
 from solid_runs.ag_ui.admin.releases import releases
 from solid_runs.ag_ui.admin.sentences import Surroundings
 from solid_runs.ag_ui.admin.shelves import InboxChangeList, ShelfFilter
@@ -43,7 +39,6 @@ if TYPE_CHECKING:
     from django.contrib.admin.views.main import ChangeList
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
-    from django.urls import URLPattern
 
 TITLE: Final = _("Approval inbox")
 BACK: Final = "back"
@@ -67,6 +62,7 @@ class RunInterruptAdmin(StoreAdmin):
     search_fields = ("interrupt_id",)
     search_help_text = _("The whole id of a thread, a run or an interrupt.")
     actions = None
+    row_views = ("answer", "release")
     change_list_template = "admin/solid_runs_ag_ui/inbox.html"
 
     def can_decide(self, request: HttpRequest, interrupt: RunInterrupt) -> bool:
@@ -157,36 +153,14 @@ class RunInterruptAdmin(StoreAdmin):
 
     # Page of one interrupt
 
-    def get_urls(self) -> list[URLPattern]:
-        opts, wrap = self.opts, self.admin_site.admin_view
-        own = [
-            path(
-                f"<path:object_id>/{name}/",
-                wrap(view),
-                name=f"{opts.app_label}_{opts.model_name}_{name}",
-            )
-            for name, view in (("answer", self.answer_view), ("release", self.release_view))
-        ]
-        return [*own, *super().get_urls()]
-
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        if request.method not in ("GET", "HEAD"):
-            raise PermissionDenied
-        return self._page(request, self._visible(request, object_id), None, extra_context)
-
     def _page(
         self,
         request: HttpRequest,
-        interrupt: RunInterrupt,
-        form: AnswerForm | None,
+        row: Any,
         extra_context: dict[str, Any] | None = None,
+        form: AnswerForm | None = None,
     ) -> HttpResponse:
+        interrupt: RunInterrupt = row
         [around] = self._around(request, [interrupt])
         if interrupt.state is AnswerState.OPEN and getattr(interrupt, "stale", False):
             around = replace(around, later=asked_later(interrupt, self.get_store()))
@@ -226,7 +200,7 @@ class RunInterruptAdmin(StoreAdmin):
         if form.is_valid():
             give_answer(self, request, interrupt, form.payload())
         elif is_answerable(interrupt, self.get_store().now()):
-            return self._page(request, interrupt, form)
+            return self._page(request, interrupt, form=form)
         else:
             self.message_user(request, why_not(self, interrupt), messages.WARNING)
         if BACK in request.POST:

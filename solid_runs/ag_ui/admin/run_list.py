@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -13,7 +12,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from solid_runs.admin.display import count_text
-from solid_runs.admin.read_only import CappedChangeList
+from solid_runs.admin.store_rows import StoreChangeList
 from solid_runs.ag_ui.admin.display import BADGES, until
 from solid_runs.ag_ui.interrupts import AnswerState
 from solid_runs.ag_ui.models import STATES, ReservedRun, RunInterrupt, later_runs
@@ -59,7 +58,7 @@ class Asked(NamedTuple):
     stale: bool
 
 
-class RunChangeList(CappedChangeList):
+class RunChangeList(StoreChangeList):
     """Says of each run of a page what it waits for, as its ``asked``: two queries."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -80,10 +79,6 @@ class RunChangeList(CappedChangeList):
         asked = {run: Asked._make([*counts, run in stale]) for run, *counts in counted}
         for run in self.result_list:
             run.asked = asked.get(run.pk)
-
-    def filters(self) -> Iterator[tuple[Any, list[Any]]]:
-        """The name of each filter and its choices."""
-        return ((spec.title, list(spec.choices(self))) for spec in self.filter_specs)
 
 
 def waits_for(run: ReservedRun, asked: Asked | None, now: datetime) -> Any:

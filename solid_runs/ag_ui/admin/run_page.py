@@ -4,33 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from django.core.exceptions import ValidationError
-from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from solid_runs import storable
 from solid_runs.admin.detail import MOST_CHARS, Block, Fact
-from solid_runs.admin.display import badge, count_text, exact_time
-from solid_runs.ag_ui.admin.display import (
-    deadline,
-    json_block,
-    moment,
-    name_of,
-    silence_text,
-    state_badge,
-    status_badge,
-)
-from solid_runs.ag_ui.admin.options import page_of
+from solid_runs.admin.display import count_text, exact_time, json_block, moment, silence_text
+from solid_runs.admin.lines import MOST_LINKED, Line, traced_runs
+from solid_runs.admin.links import page_of
+from solid_runs.ag_ui.admin.display import deadline, name_of, state_badge, status_badge
 from solid_runs.ag_ui.admin.sentences import told
 from solid_runs.ag_ui.inbox.attention import outcome_is_unknown
 from solid_runs.ag_ui.inbox.shelves import actors
 from solid_runs.ag_ui.interrupts import AnswerState
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
 from solid_runs.ag_ui.records import ACTIVE
-from solid_runs.columns import columns_of
-from solid_runs.mixin import AgentRunMixin
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite
@@ -38,18 +27,6 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from solid_runs.ag_ui.admin.runs import ReservedRunAdmin
-
-MOST_LINKED: Final = 10
-"""Runs of the thread, and of each model for a trace; there may be more."""
-
-
-class Line(NamedTuple):
-    """One row of a table of links; ``url`` is None for who may not see where it leads."""
-
-    label: str
-    url: str | None
-    badge: Any
-    note: Any = ""
 
 
 def run_page(admin: ReservedRunAdmin, request: HttpRequest, run: Any) -> dict[str, Any]:
@@ -74,7 +51,7 @@ def run_page(admin: ReservedRunAdmin, request: HttpRequest, run: Any) -> dict[st
         "more_others_url": (
             admin.search_url(run.thread_id or "") if len(others) > MOST_LINKED else None
         ),
-        "traced": list(traced_runs(admin.admin_site, request, run)),
+        "traced": list(traced_runs(admin.admin_site, request, run.trace_id)),
     }
 
 
@@ -136,23 +113,3 @@ def interrupt_lines(
             state_badge(interrupt, now, is_unknown=is_unknown),
             deadline(interrupt, now) if is_open else told(interrupt, now),
         )
-
-
-def traced_runs(site: AdminSite, request: HttpRequest, run: ReservedRun) -> Iterator[Line]:
-    """The runs of other models with the same trace, for those who may see them: a query a model."""
-    if not run.trace_id:
-        return
-    for model, admin in site._registry.items():
-        if not issubclass(model, AgentRunMixin) or "trace_id" not in columns_of(model):
-            continue
-        if not admin.has_view_permission(request):
-            continue
-        try:
-            trace = columns_of(model).fields["trace_id"].to_python(run.trace_id)
-        except (ValidationError, ValueError, TypeError):
-            continue
-        runs: Any = admin.get_queryset(request)
-        found = runs.filter(trace_id=trace).only("pk", "status")
-        for one in found.order_by("-pk")[:MOST_LINKED]:
-            name = f"{capfirst(str(model._meta.verbose_name))} {one.pk}"
-            yield Line(name, page_of(site, one), badge(one.status))

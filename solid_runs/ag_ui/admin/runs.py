@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
 from django.db.models import Q
-from django.http import HttpResponseNotAllowed, HttpResponseRedirect
-from django.urls import path
 from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from solid_runs.admin.access import permission_label
+from solid_runs.admin.display import clipped, moment, silence_text
+from solid_runs.admin.links import visible_list_of
+from solid_runs.admin.store_rows import StoreRunsAdmin, newest_keys
 from solid_runs.ag_ui.admin.cancelling import cancel_runs, cancellable, report
-from solid_runs.ag_ui.admin.display import moment, silence_text, status_badge
-from solid_runs.ag_ui.admin.options import StoreAdmin, newest_keys, search_of, visible_list_of
+from solid_runs.ag_ui.admin.display import status_badge
+from solid_runs.ag_ui.admin.options import StoreAdmin
 from solid_runs.ag_ui.admin.run_list import RunChangeList, StatusFilter, waits_for
 from solid_runs.ag_ui.admin.run_page import run_page
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
@@ -24,13 +24,14 @@ from solid_runs.ag_ui.records import ACTIVE
 from solid_runs.database_time import DatabaseNow
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from django.contrib.admin.views.main import ChangeList
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
-    from django.urls import URLPattern
 
 
-class ReservedRunAdmin(StoreAdmin):
+class ReservedRunAdmin(StoreAdmin, StoreRunsAdmin):
     """Browse the runs, and ask for their end; change nothing.
 
     The state and the failures of runs are shown to those who have ``view_run_content``, cancelling
@@ -40,22 +41,9 @@ class ReservedRunAdmin(StoreAdmin):
     list_display = ("status_badge", "run", "thread", "reserved", "waits_for", "owner")
     list_display_links = ("run",)
     list_filter = (StatusFilter,)
-    list_per_page = 50
-    ordering = ("-pk",)
     search_fields = ("run_id",)
     search_help_text = _("The whole id of a run, a thread, a trace or an interrupt.")
-    actions: Any = ("cancel_selected",)
     change_list_template: ClassVar[Any] = "admin/solid_runs_ag_ui/runs.html"
-
-    # Permissions
-
-    def has_cancel_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whether this person may cancel runs, or this one."""
-        return self._has_perm(request, "cancel_run")
-
-    def has_content_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Whether this person may see the state and the failures of runs, or of this one."""
-        return self._has_perm(request, "view_run_content")
 
     # List
 
@@ -112,16 +100,10 @@ class ReservedRunAdmin(StoreAdmin):
 
     # Page of one run
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+    def _page(
+        self, request: HttpRequest, row: Any, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        if request.method not in ("GET", "HEAD"):
-            raise PermissionDenied
-        run = self._visible(request, object_id)
+        run = row
         may_cancel = cancellable(run) and self.has_cancel_permission(request, run)
         context = {
             **run_page(self, request, run),
@@ -142,32 +124,5 @@ class ReservedRunAdmin(StoreAdmin):
         }
         return self._render(request, "run", run, {**context, **(extra_context or {})})
 
-    def search_url(self, term: str) -> str:
-        return search_of(self.admin_site, self.model, term)
-
-    # Cancelling
-
-    def get_urls(self) -> list[URLPattern]:
-        name = f"{self.opts.app_label}_{self.opts.model_name}_cancel"
-        view = self.admin_site.admin_view(self.cancel_view)
-        return [path("<path:object_id>/cancel/", view, name=name), *super().get_urls()]
-
-    def cancel_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Ask for the end of one run, by POST, and go back to its page."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        run = self._visible(request, object_id)
-        if not self.has_cancel_permission(request, run):
-            raise PermissionDenied
-        report(self, request, cancel_runs(self, request, [run]))
-        return HttpResponseRedirect(self._url_of("change", run))
-
-    @admin.action(permissions=["cancel"], description=_("Cancel the selected runs"))
-    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        report(self, request, cancel_runs(self, request, queryset))
-
-
-def clipped(value: str) -> Any:
-    return format_html(
-        '<span class="run-clip" dir="auto" title="{value}">{value}</span>', value=value
-    )
+    def _cancel(self, request: HttpRequest, runs: Iterable[Any]) -> None:
+        report(self, request, cancel_runs(self, request, runs))

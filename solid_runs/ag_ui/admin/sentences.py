@@ -15,8 +15,8 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from solid_runs import storable
-from solid_runs.admin.display import count_text
-from solid_runs.ag_ui.admin.display import is_cancelled, is_expired, moment, verb
+from solid_runs.admin.display import count_text, moment
+from solid_runs.ag_ui.admin.display import is_cancelled, is_expired, verb
 from solid_runs.ag_ui.inbox.attention import outcome_is_unknown
 from solid_runs.ag_ui.interrupts import AnswerState
 from solid_runs.ag_ui.stores.answering import EXPIRY

@@ -1,44 +1,10 @@
-"""What the commands of the store are told alike."""
+"""The store that the commands work on."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
-from math import isnan, nan
-from typing import Final
-
-from django.core.management.base import CommandError
-from django.db import connections
-
 from solid_runs.ag_ui.stores.database import DatabaseStore
-
-LARGEST: Final = 100_000_000
-"""Of what can be given as a span of time: some three years in seconds."""
-
-
-def add_database(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--database",
-        metavar="ALIAS",
-        help=(
-            "The alias of the database that holds the runs; the one that the router writes them "
-            "to, if not given."
-        ),
-    )
+from solid_runs.management.arguments import known_database
 
 
 def store_on(database: str | None) -> DatabaseStore:
-    if database is not None and database not in connections:
-        raise CommandError(f"There is no database {database!r} in DATABASES.")
-    return DatabaseStore(database)
-
-
-def positive(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = nan
-    if isnan(number) or number <= 0:
-        raise ArgumentTypeError(f"Give a number above 0, not {text!r}.")
-    if number > LARGEST:
-        raise ArgumentTypeError(f"Give a number up to {LARGEST:,}, not {text!r}.")
-    return number
+    return DatabaseStore(known_database(database))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -15,14 +13,8 @@ from solid_runs.ag_ui.interrupts import CANCELLED, RESOLVED, AnswerState
 from solid_runs.ag_ui.models import ReservedRun, RunInterrupt
 from solid_runs.ag_ui.records import Status
 from solid_runs.ag_ui.values import iso
-from solid_runs.storable import DEEPEST, json_value
-
-
-class WordField(serializers.Field[Any, Any, str, Any]):
-    """One of a few words."""
-
-    def to_representation(self, value: Any) -> str:
-        return str(value)
+from solid_runs.rest_framework.fields import ContentJSON, DocumentField, NamedWords, WordField
+from solid_runs.rest_framework.strict import StrictSerializer
 
 
 class AnswerStateField(WordField):
@@ -37,27 +29,15 @@ class DecisionStatusField(serializers.ChoiceField):
     words = (RESOLVED, CANCELLED)
 
 
-class _NamedWords(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """A component with a name of its own, whatever else in the host's API is called a status."""
-
-    name = ""
-
-    def get_name(self) -> str:
-        return self.name
-
-    def map_serializer_field(self, auto_schema: Any, direction: str) -> dict[str, Any]:
-        return {"type": "string", "enum": [str(word) for word in self.target.words]}
-
-
-class AnswerStateSchema(_NamedWords):  # type: ignore[no-untyped-call]
+class AnswerStateSchema(NamedWords):  # type: ignore[no-untyped-call]
     target_class, name = AnswerStateField, "AGUIAnswerState"
 
 
-class RunStatusSchema(_NamedWords):  # type: ignore[no-untyped-call]
+class RunStatusSchema(NamedWords):  # type: ignore[no-untyped-call]
     target_class, name = RunStatusField, "AGUIRunStatus"
 
 
-class DecisionStatusSchema(_NamedWords):  # type: ignore[no-untyped-call]
+class DecisionStatusSchema(NamedWords):  # type: ignore[no-untyped-call]
     target_class, name = DecisionStatusField, "AGUIDecisionStatus"
 
 
@@ -69,32 +49,6 @@ class MomentField(serializers.Field[Any, Any, str | None, Any]):
         return iso(value)
 
 
-@extend_schema_field(OpenApiTypes.ANY)
-class DocumentField(serializers.Field[Any, Any, Any, Any]):
-    """Any JSON."""
-
-    def to_representation(self, value: Any) -> Any:
-        return json_value(value, max_depth=DEEPEST)
-
-
-class RunContentField(serializers.Field[Any, Any, Any, ReservedRun]):
-    """Null, and not even read, unless the request may see the content of runs."""
-
-    def __init__(self, read: Callable[[ReservedRun], Any], **kwargs: Any) -> None:
-        self.read = read
-        super().__init__(source="*", read_only=True, allow_null=True, **kwargs)
-
-    def to_representation(self, run: ReservedRun) -> Any:
-        if not self.context.get("content"):
-            return None
-        return json_value(self.read(run), max_depth=DEEPEST)
-
-
-@extend_schema_field(OpenApiTypes.ANY)
-class StateField(RunContentField):
-    pass
-
-
 @extend_schema_field(
     {
         "type": "object",
@@ -102,7 +56,7 @@ class StateField(RunContentField):
         "additionalProperties": True,
     }
 )
-class FailureField(RunContentField):
+class FailureField(ContentJSON):
     pass
 
 
@@ -146,20 +100,11 @@ class RunInterruptSerializer(serializers.Serializer[RunInterrupt]):
         return interrupt.expires_at is None or interrupt.expires_at > self.context["now"]
 
 
-class InterruptAnswerSerializer(serializers.Serializer[Any]):
+class InterruptAnswerSerializer(StrictSerializer):
     """``resolved`` with a payload, of which a denial is one too, or ``cancelled``."""
 
     status = DecisionStatusField(choices=[RESOLVED, CANCELLED])
     payload = serializers.JSONField(required=False, allow_null=True)
-
-    def to_internal_value(self, data: Any) -> Any:
-        """A field that is none of these would have no effect, so it is refused."""
-        known = {*self.fields, "csrfmiddlewaretoken"}  # a form of the browsable API has that
-        unknown = [name for name in data if name not in known] if isinstance(data, Mapping) else []
-        if unknown:
-            told = f"There is no such field; use {', '.join(self.fields)}."
-            raise serializers.ValidationError({str(name): [told] for name in unknown})
-        return super().to_internal_value(data)
 
 
 class RefusedInterruptAnswerSerializer(serializers.Serializer[Any]):
@@ -191,5 +136,5 @@ class ReservedRunSerializer(serializers.Serializer[ReservedRun]):
 class ReservedRunDetailSerializer(ReservedRunSerializer):
     """A run with what takes a permission to see, null without it."""
 
-    snapshot = StateField(lambda run: run.snapshot, help_text="The state that it serves.")
+    snapshot = ContentJSON(lambda run: run.snapshot, help_text="The state that it serves.")
     failure = FailureField(lambda run: run.failure)

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
-from rest_framework.exceptions import NotFound, PermissionDenied, ValidationError
+from rest_framework.exceptions import NotFound, PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -24,8 +24,10 @@ from solid_runs.ag_ui.rest_framework.serializers import (
     ReservedRunSerializer,
     RunInterruptSerializer,
 )
-from solid_runs.ag_ui.rest_framework.viewsets import StoreViewSet, exact_parameter
+from solid_runs.ag_ui.rest_framework.viewsets import StoreViewSet
+from solid_runs.rest_framework.content import ContentMixin
 from solid_runs.rest_framework.permissions import has_permission
+from solid_runs.rest_framework.store_rows import exact_parameter
 
 STATUSES: Final = [status.value for status in Status]
 
@@ -64,9 +66,7 @@ class InterruptViewSet(StoreViewSet):
         rows = super().filter_queryset(queryset)
         if self.action != "list":
             return rows
-        state = self.text_of("state") or WAITING
-        if state not in SHELVES:
-            raise ValidationError({"state": [f"Use one of {', '.join(SHELVES)}."]})
+        state = self.word_of("state", SHELVES, WAITING)
         return shelf(rows, state, self.get_store().now())
 
     def get_serializer_context(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class InterruptViewSet(StoreViewSet):
         return Response(self.get_serializer(self.get_object()).data)
 
 
-class ReservedRunViewSet(StoreViewSet):
+class ReservedRunViewSet(ContentMixin, StoreViewSet):
     """The runs that were reserved: list, read, ask for their end.
 
     A host narrows what a request may see in visible_runs(). It is closed by default: seeing takes
@@ -146,31 +146,14 @@ class ReservedRunViewSet(StoreViewSet):
         """Whether this request may cancel a run that it can see."""
         return has_permission(request.user, ReservedRun, "cancel_run")
 
-    def may_see_content(self) -> bool:
-        """Whether this request may see the state and the failures of runs."""
-        return has_permission(self.request.user, ReservedRun, "view_run_content")
-
     def visible(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         runs = self.visible_runs(queryset)
         return runs if self.action == "retrieve" else runs.defer("snapshot", "failure")
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         rows = super().filter_queryset(queryset)
-        status = self.text_of("status") if self.action == "list" else ""
-        if not status:
-            return rows
-        if status not in STATUSES:
-            raise ValidationError({"status": [f"Use one of {', '.join(STATUSES)}."]})
-        return rows.filter(status=status)
-
-    def get_serializer_class(self) -> type[serializers.BaseSerializer[Any]]:
-        if self.action == "retrieve":
-            return self.detail_serializer_class
-        return super().get_serializer_class()
-
-    def get_serializer_context(self) -> dict[str, Any]:
-        seen = not getattr(self, "swagger_fake_view", False) and self.may_see_content()
-        return {**super().get_serializer_context(), "content": seen}
+        status = self.word_of("status", STATUSES) if self.action == "list" else ""
+        return rows.filter(status=status) if status else rows
 
     @extend_schema(
         parameters=[

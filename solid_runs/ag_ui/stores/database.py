@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db import OperationalError, connections, router, transaction
+from django.db import connections, router, transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from solid_runs.ag_ui.digests import digest
@@ -27,10 +26,9 @@ from solid_runs.ag_ui.records import ACTIVE, TERMINAL, UNSET, RunKey, RunRecord,
 from solid_runs.ag_ui.stores.base import BaseStore, Labels, Since
 from solid_runs.ag_ui.stores.rows import interrupt_values, record_of, run_values
 from solid_runs.database_time import DatabaseNow
-from solid_runs.event_logs.sql import take_lock
 from solid_runs.inserting import insert_or_touch, insert_unless_taken
+from solid_runs.pruning import prune
 
-MOST_ATTEMPTS: Final = 5
 SEES_OTHERS: Final = ("read committed", "read uncommitted")
 
 
@@ -223,50 +221,14 @@ class DatabaseStore(BaseStore):
             if status is Status.INTERRUPTED:
                 later = later.filter(status=status)
             old = self._runs.filter(Exists(later), status=status, alive_at__lt=self._since(before))
-            for keys in batches(old, batch_size):
-                count += self._delete_patiently(old.filter(pk__in=keys))
+            count += prune(old, "alive_at", batch_size, self._delete)
         return count
 
-    def _delete_patiently(self, runs: QuerySet[ReservedRun]) -> int:
-        """On MariaDB a deletion may be the victim of a deadlock with those who write meanwhile."""
-        for attempt in range(1, MOST_ATTEMPTS):
-            try:
-                return self._delete(runs)
-            except OperationalError:
-                if connections[self.using].in_atomic_block:  # the caller's, which is undone
-                    raise
-                time.sleep(0.05 * attempt)
-        return self._delete(runs)
-
-    def _delete(self, runs: QuerySet[ReservedRun]) -> int:
-        """Delete those of these runs that, once they are locked, are still among them.
-
-        One that somebody writes is passed over: to wait for it could be a deadlock.
-        """
-        features = connections[self.using].features
-        with transaction.atomic(self.using):
-            take_lock(runs)
-            locked = runs.select_for_update(skip_locked=features.has_select_for_update_skip_locked)
-            keys = set(locked.values_list("pk", flat=True))
-            unsettled = self._interrupts.filter(run__in=keys, settled_at=None)
-            keys -= set(unsettled.values_list("run", flat=True))
-            pruned = self._runs.filter(pk__in=keys).only("pk")  # Django reads what it deletes
-            return pruned.delete()[1].get(ReservedRun._meta.label, 0)
-
-
-def batches(rows: QuerySet[ReservedRun], size: int) -> Iterator[list[int]]:
-    """The keys of rows along the index of signs of life; what is passed over is not read again."""
-    last: tuple[datetime, int] | None = None
-    while True:
-        rest = rows
-        if last is not None:
-            # The first condition is one that an index can begin at.
-            rest = rows.filter(alive_at__gte=last[0]).exclude(alive_at=last[0], pk__lte=last[1])
-        page = list(rest.order_by("alive_at", "pk").values_list("alive_at", "pk")[:size])
-        if not page:
-            return
-        yield [key for _, key in page]
-        last = page[-1]
+    def _delete(self, keys: set[Any]) -> int:
+        unsettled = self._interrupts.filter(run__in=keys, settled_at=None)
+        keys -= set(unsettled.values_list("run", flat=True))
+        pruned = self._runs.filter(pk__in=keys).only("pk")  # Django reads what it deletes
+        return pruned.delete()[1].get(ReservedRun._meta.label, 0)
 
 
 def changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from typing import Any
 
 from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connections, router
+from django.db import router
 
 from solid_runs.event_logs.moving import Move, move_events
 from solid_runs.exceptions import InvalidUsage
+from solid_runs.management.arguments import add_database, known_database
 from solid_runs.management.progress import Progress
 from solid_runs.mixin import AgentRunMixin
 
@@ -22,9 +23,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("model", help="The run model, such as myapp.AgentRun.")
-        parser.add_argument(
-            "--database", help="Its alias; where the model is written, if not given."
-        )
+        add_database(parser)
         parser.add_argument(
             "--batch-size", type=int, default=100, help="The most runs a transaction moves."
         )
@@ -36,9 +35,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no model {model!r}. Name a model as app.Model.") from None
         if not issubclass(runs, AgentRunMixin):
             raise CommandError(f"{model} is not a model of runs.")
-        using = database or router.db_for_write(runs)
-        if using not in connections:
-            raise CommandError(f"There is no database {using!r} in DATABASES.")
+        using = known_database(database or router.db_for_write(runs))
         try:
             total = Move(runs, using).waiting().count()
             bar = Progress(total, self.stderr if options["verbosity"] else StringIO())

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import unittest
-from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, Final
 
-from asgiref.sync import async_to_sync
-
-from solid_runs.ag_ui.exceptions import ResumeRejectedError
+from solid_runs.ag_ui.exceptions import AGUIError, ResumeRejectedError
 from solid_runs.ag_ui.interrupts import AnswerState, Interrupt
 from solid_runs.ag_ui.records import RunRecord
-from solid_runs.testing.ag_ui.capabilities import advice
+from solid_runs.testing.ag_ui.capabilities import CAPABILITIES
 from solid_runs.testing.ag_ui.clocks import ManualClock
+from solid_runs.testing.stores import StoreSuite
 
 SCOPE: Final = "acme"
 THREAD: Final = "t1"
@@ -34,37 +32,13 @@ def entries(**answers: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"interruptId": name, **answer} for name, answer in answers.items()]
 
 
-class Caller:
-    """Calls a store, or its async twins, and says what to do about a method that is missing."""
+class StoreTests(StoreSuite):
+    """``leaves_out`` takes names out of capabilities.OPTIONAL."""
 
-    def __init__(self, store: Any, asynchronous: bool) -> None:
-        self.store, self.asynchronous = store, asynchronous
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method_name = f"a{name}" if self.asynchronous else name
-        method = getattr(self.store, method_name, None)
-        if method is None:
-            raise AssertionError(advice(self.store, [method_name]))
-        called: Callable[..., Any] = async_to_sync(method) if self.asynchronous else method
-        return called
-
-
-if TYPE_CHECKING:
-    Base = unittest.TestCase
-else:
-    Base = object
-
-
-class StoreTests(Base):
-    asynchronous: ClassVar[bool] = False
-    """Whether the tests go through the async twins of the methods."""
-    leaves_out: ClassVar[Collection[str]] = frozenset()
-    """The capabilities that the store does not have; see capabilities.OPTIONAL."""
-    using: ClassVar[str] = "default"
-    """The database whose commits the store's signals wait for."""
+    capabilities = CAPABILITIES
+    errors = AGUIError
 
     clock: ManualClock
-    store: Any
 
     def make_store(self, **options: Any) -> Any:
         """Make the store under test, over storage that is empty at the start of each test.
@@ -82,12 +56,10 @@ class StoreTests(Base):
 
     def new_store(self, **options: Any) -> Any:
         options = {"clock": self.clock, "stall_after": STALL_AFTER, **options}
-        return Caller(self.make_store(**options), self.asynchronous)
+        return self.called(self.make_store(**options))
 
-    def committed(self) -> AbstractContextManager[Any]:
-        """A block at whose end what waits for a commit has been done."""
-        capture = getattr(self, "captureOnCommitCallbacks", None)
-        return capture(using=self.using, execute=True) if capture else nullcontext()
+    def connect(self) -> None:
+        self.find("warm", "up")
 
     # Runs to begin with
 

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from solid_runs.ag_ui.exceptions import AGUIError
 from solid_runs.testing.ag_ui.admitting import Admitting, AdmittingOne
 from solid_runs.testing.ag_ui.answers import Expiring, Holding, Redeeming
 from solid_runs.testing.ag_ui.base import SCOPE, THREAD, YES
-from solid_runs.testing.ag_ui.capabilities import (
-    NOT_OFFERED,
-    advice,
-    leave_out,
-    methods,
-)
 from solid_runs.testing.ag_ui.finding import Finding, Statuses
 from solid_runs.testing.ag_ui.housekeeping import MINUTE, Pruning, Stalling
 from solid_runs.testing.ag_ui.records import Copies, Endings, Saving, StaleCopies
@@ -30,6 +23,69 @@ from solid_runs.testing.ag_ui.settling import (
     Settling,
 )
 from solid_runs.testing.ag_ui.signals import Signals, Undone
+from solid_runs.testing.stores import Offered
+
+
+def _admit(test: Any) -> None:
+    test.the_method("admit")(SCOPE, THREAD, "r1", "d1")
+
+
+def _answer(test: Any) -> None:
+    test.asked()
+    test.the_method("answer")(SCOPE, THREAD, "i1", YES, by="ann")
+
+
+def _labels(test: Any) -> None:
+    test.the_method("reserve")(SCOPE, THREAD, "r1", "d1", trace_id="0af7", parent_run_id="r0")
+
+
+def _policy(test: Any) -> None:
+    test.the_method("reserve")(SCOPE, THREAD, "r1", "d1", policy="reject")
+
+
+def _prune(test: Any) -> None:
+    test.the_method("prune")(MINUTE)
+
+
+def _release_settled(test: Any) -> None:
+    test.the_method("release_settled")(SCOPE, THREAD, "r1", "i1", by="ann")
+
+
+def _signals(test: Any) -> None:
+    from solid_runs.ag_ui.signals import interrupt_decided, run_interrupted
+
+    with test.heard(run_interrupted) as asked, test.heard(interrupt_decided) as decided:
+        test.asked()
+        test.redeem()
+    if not asked and not decided:
+        raise NotImplementedError
+
+
+def _stalled(test: Any) -> None:
+    for name in ("stalled", "fail_stalled"):
+        if getattr(test.store.store, name, None) is not None:
+            test.the_method(name)(MINUTE)
+            return
+    raise NotImplementedError
+
+
+def _status(test: Any) -> None:
+    test.the_method("status")(SCOPE, THREAD, "r1")
+
+
+ATTEMPTS: Final[dict[str, Callable[[Any], object]]] = {
+    "admit": _admit,
+    "answer": _answer,
+    "async": Offered.try_twins,
+    "labels": _labels,
+    "policy": _policy,
+    "prune": _prune,
+    "release_settled": _release_settled,
+    "signals": _signals,
+    "stalled": _stalled,
+    "status": _status,
+}
+"""How each capability would be used."""
 
 
 class RunStoreConformance(
@@ -63,6 +119,7 @@ class RunStoreConformance(
     Pruning,
     Signals,
     Undone,
+    Offered,
 ):
     """What every store of AG-UI runs holds; put it before a TestCase.
 
@@ -71,109 +128,4 @@ class RunStoreConformance(
     one which holds that it is not offered.
     """
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        leave_out(cls, cls.leaves_out)
-        for capability in cls.leaves_out:
-            setattr(cls, f"test_{capability}_is_not_offered", not_offered(capability))
-
-    def test_every_method_is_there_or_declared_as_left_out(self) -> None:
-        store = self.store.store
-        missing = [name for name in methods(self.leaves_out) if getattr(store, name, None) is None]
-        if missing:
-            self.fail(advice(store, missing))
-
-
-def not_offered(capability: str) -> Callable[[RunStoreConformance], None]:
-    def test(self: RunStoreConformance) -> None:
-        try:
-            ATTEMPTS[capability](self)
-        except NOT_OFFERED:
-            return
-        except AGUIError:
-            pass
-        self.fail(
-            f"{type(self.store.store).__name__} offers {capability!r}, which "
-            f"{type(self).__name__} says it leaves out: take it out of leaves_out."
-        )
-
-    test.__doc__ = f"That {capability!r} is left out is true."
-    return test
-
-
-def _admit(test: RunStoreConformance) -> None:
-    _offered(test, "admit")(SCOPE, THREAD, "r1", "d1")
-
-
-def _answer(test: RunStoreConformance) -> None:
-    test.asked()
-    _offered(test, "answer")(SCOPE, THREAD, "i1", YES, by="ann")
-
-
-def _async(test: RunStoreConformance) -> None:
-    twins = [
-        name for name in methods(()) if name.startswith("a") and name[1:] in methods(("async",))
-    ]
-    if not any(getattr(test.store.store, name, None) for name in twins):
-        raise NotImplementedError
-
-
-def _labels(test: RunStoreConformance) -> None:
-    _offered(test, "reserve")(SCOPE, THREAD, "r1", "d1", trace_id="0af7", parent_run_id="r0")
-
-
-def _policy(test: RunStoreConformance) -> None:
-    _offered(test, "reserve")(SCOPE, THREAD, "r1", "d1", policy="reject")
-
-
-def _prune(test: RunStoreConformance) -> None:
-    _offered(test, "prune")(MINUTE)
-
-
-def _release_settled(test: RunStoreConformance) -> None:
-    _offered(test, "release_settled")(SCOPE, THREAD, "r1", "i1", by="ann")
-
-
-def _signals(test: RunStoreConformance) -> None:
-    from solid_runs.ag_ui.signals import interrupt_decided, run_interrupted
-
-    with test.heard(run_interrupted) as asked, test.heard(interrupt_decided) as decided:
-        test.asked()
-        test.redeem()
-    if not asked and not decided:
-        raise NotImplementedError
-
-
-def _stalled(test: RunStoreConformance) -> None:
-    for name in ("stalled", "fail_stalled"):
-        if getattr(test.store.store, name, None) is not None:
-            _offered(test, name)(MINUTE)
-            return
-    raise NotImplementedError
-
-
-def _status(test: RunStoreConformance) -> None:
-    _offered(test, "status")(SCOPE, THREAD, "r1")
-
-
-def _offered(test: RunStoreConformance, name: str) -> Callable[..., Any]:
-    """The method itself, since the caller of the tests explains what is missing."""
-    if getattr(test.store.store, name, None) is None:
-        raise NotImplementedError
-    method: Callable[..., Any] = getattr(test.store, name)
-    return method
-
-
-ATTEMPTS: Final[dict[str, Callable[[RunStoreConformance], None]]] = {
-    "admit": _admit,
-    "answer": _answer,
-    "async": _async,
-    "labels": _labels,
-    "policy": _policy,
-    "prune": _prune,
-    "release_settled": _release_settled,
-    "signals": _signals,
-    "stalled": _stalled,
-    "status": _status,
-}
-"""How each capability would be used."""
+    attempts = ATTEMPTS

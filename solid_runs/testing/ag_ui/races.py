@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
-
-from django.db import connections
+from typing import Final
 
 from solid_runs.ag_ui.exceptions import (
-    AGUIError,
     ResumeRejectedError,
     StreamError,
     ThreadBusyError,
@@ -21,25 +13,12 @@ from solid_runs.ag_ui.exceptions import (
 from solid_runs.ag_ui.interrupts import Redemption
 from solid_runs.ag_ui.records import Reservation, RunRecord
 from solid_runs.testing.ag_ui.base import SCOPE, YES, StoreTests, entries, question
-from solid_runs.testing.ag_ui.capabilities import leave_out, needs
+from solid_runs.testing.ag_ui.capabilities import needs
 from solid_runs.testing.ag_ui.housekeeping import MINUTE
 
 THREADS: Final = 8
 ROUNDS: Final = ("t1", "t2", "t3", "t4")
 """Each race is held several times, on a thread of the store's of its own."""
-PATIENCE: Final = 60
-"""The seconds that the threads wait for each other, and a test for them."""
-
-
-@contextmanager
-def switching_often() -> Iterator[None]:
-    """A block in which Python's threads take turns as often as they can."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 class RunStoreRaces(StoreTests):
@@ -48,34 +27,6 @@ class RunStoreRaces(StoreTests):
     A store that needs no database may have a plain TestCase. On SQLite the test database is a file
     (``TEST["NAME"]``), since threads do not wait for each other's locks in memory.
     """
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        leave_out(cls, cls.leaves_out)
-
-    def race(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
-        """What each call gave, or the error of the store's that it raised, all made at once."""
-        barrier = threading.Barrier(len(calls), timeout=PATIENCE)
-
-        def run(call: Callable[[], Any]) -> Any:
-            try:
-                self.find("warm", "up")  # connects
-                barrier.wait()
-                return call()
-            except AGUIError as error:
-                return error
-            finally:
-                connections.close_all()
-
-        with switching_often(), ThreadPoolExecutor(len(calls)) as pool:
-            return [future.result(PATIENCE) for future in [pool.submit(run, c) for c in calls]]
-
-    def the_only(self, kind: type[Any], told: Sequence[Any], others: type[Any]) -> Any:
-        """The one outcome of a kind, when all the others are of another."""
-        found = [one for one in told if isinstance(one, kind)]
-        rest = [one for one in told if isinstance(one, others)]
-        self.assertEqual((len(found), len(rest)), (1, len(told) - 1), told)
-        return found[0]
 
     def test_an_identity_is_claimed_by_one(self) -> None:
         for thread_id in ROUNDS:

@@ -26,25 +26,8 @@ from solid_runs.testing.ag_ui.base import (
 from solid_runs.testing.ag_ui.capabilities import needs
 
 
-class Listening(StoreTests):
-    @contextmanager
-    def heard(self, signal: Signal) -> Iterator[list[dict[str, Any]]]:
-        """What the signal says of what happens in the block; look at it after the block."""
-        said: list[dict[str, Any]] = []
-
-        def receive(**kwargs: Any) -> None:
-            said.append(kwargs)
-
-        signal.connect(receive)
-        try:
-            with self.committed():
-                yield said
-        finally:
-            signal.disconnect(receive)
-
-
 @needs("signals")
-class Signals(Listening):
+class Signals(StoreTests):
     def test_a_run_that_ends_with_questions_is_told(self) -> None:
         started = self.started()
         with self.heard(run_interrupted) as said:
@@ -198,7 +181,7 @@ class FailingClock:
 
 
 @needs("signals")
-class Undone(Listening):
+class Undone(StoreTests):
     """A change that is undone was never there, and nobody hears of it."""
 
     def setUp(self) -> None:

@@ -27,7 +27,7 @@ class Command(BaseCommand):
 
         if not demo.simulate_missing(report):
             self.stdout.write("The demo's runs are all there; make demo-reset begins anew.")
-        if threads := demo.reserve_missing():
+        if threads := demo.reserve_missing() + demo.talk_missing():
             self.stdout.write(f"People and agents talk in {threads} threads.")
         rows = ", ".join(f"{count} in {table}" for table, count in demo.counts().items())
         self.stdout.write(f"{connection.settings_dict['NAME']}: {rows}")

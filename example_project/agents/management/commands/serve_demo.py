@@ -58,16 +58,21 @@ class Command(BaseCommand):
         for label, name in [("inbox", "runinterrupt"), ("AG-UI runs", "reservedrun")]:
             address = root + reverse(f"admin:solid_runs_ag_ui_{name}_changelist")
             lines.append(f"    {label:<18}{address}")
+        address = root + reverse("admin:solid_runs_threads_threadrun_changelist")
+        lines.append(f"    {'threads':<18}{address}")
         lines.append(f"  API                 {root}{reverse('api-root')}")
         for model in MODELS:
             address = root + reverse(f"{model._meta.model_name}-list")
             lines.append(f"    {model._meta.db_table:<18}{address}")
         for label, name in [("interrupts", "runinterrupt"), ("AG-UI runs", "reservedrun")]:
             lines.append(f"    {label:<18}{root}{reverse(f'{name}-list')}")
+        lines.append(f"    {'threads':<18}{root}{reverse('threadrun-list')}")
         lines.append(f"    schema            {root}{reverse('schema')}")
         lines.append(f"  AG-UI endpoint      {root}{reverse('ag-ui-run')}")
         lines.append(f"    token             {TOKEN}, as Authorization: Bearer {TOKEN}")
         lines.append(f"    page to try it    {root}{reverse('assistant')}")
+        lines.append(f"  Thread run store    {root}{reverse('thread-run-store-list')}")
+        lines.append("    token             the same; typescript/solid-runs.ts is its client")
         lines += [f"  Login               {LOGIN}, password {PASSWORD}", ""]
         lines += ["Ctrl-C stops the server.", ""]
         self.stdout.write("\n".join(lines))

@@ -6,8 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from solid_runs.ag_ui.management.arguments import add_database, positive, store_on
+from solid_runs.ag_ui.management.arguments import store_on
 from solid_runs.conf import setting
+from solid_runs.management.arguments import add_database, positive
 
 
 class Command(BaseCommand):

@@ -6,7 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from solid_runs.ag_ui.management.arguments import add_database, positive, store_on
+from solid_runs.ag_ui.management.arguments import store_on
+from solid_runs.management.arguments import add_database, add_pruning_batch, positive
 
 
 class Command(BaseCommand):
@@ -22,13 +23,7 @@ class Command(BaseCommand):
             type=positive,
             help="Delete runs that were last written more than so many days ago.",
         )
-        parser.add_argument(
-            "--batch-size",
-            type=int,
-            default=1000,
-            metavar="RUNS",
-            help="The most runs that one transaction deletes; 1000, if not given.",
-        )
+        add_pruning_batch(parser)
         add_database(parser)
 
     def handle(self, *, days: float, batch_size: int, database: str | None, **options: Any) -> None:

@@ -1,0 +1,4 @@
+// What the page calls yours.
+import type { AnyTextAdapter } from "@tanstack/ai";
+
+export declare const adapter: AnyTextAdapter;
