@@ -556,11 +556,15 @@ def test_the_endpoint_shows_strangers_no_run(talked):
     assert talked["nobody"] == 403
 
 
-def test_the_lock_file_of_npm_names_no_registry():
-    lock = (ROOT / "tests" / "npm" / "package-lock.json").read_text(encoding="utf-8")
-    assert '"@ag-ui/client": "1.0.0"' in lock
+@pytest.mark.parametrize(
+    ("folder", "package"),
+    [("npm", '"@ag-ui/client": "1.0.0"'), ("tanstack", '"@tanstack/ai": "0.58.0"')],
+)
+def test_the_lock_file_of_npm_names_no_registry(folder, package):
+    lock = (ROOT / "tests" / folder / "package-lock.json").read_text(encoding="utf-8")
+    assert package in lock
     assert "resolved" not in lock
-    assert "http" not in lock
+    assert "tarball" not in lock
 
 
 def test_more_runs_can_be_simulated_and_one_seed_gives_the_same_ones(own_demo):

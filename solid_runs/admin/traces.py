@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.core.exceptions import ValidationError
 from django.utils.text import capfirst
 
-from solid_runs.admin.lines import MOST_LINKED, Line, traced_runs
+from solid_runs.admin.display import badge
+from solid_runs.admin.lines import MOST_LINKED, Line
 from solid_runs.admin.links import page_of
 from solid_runs.admin.store_rows import StoreRunsAdmin
+from solid_runs.columns import columns_of
+from solid_runs.mixin import AgentRunMixin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +30,7 @@ def traced_rows(
     A query a model, and the newest of each. ``besides``: the row whose page it is. The admin of the
     runs of a store has a column ``status_badge``.
     """
-    yield from traced_runs(site, request, trace_id)
+    yield from _on_run_models(site, request, trace_id)
     if not trace_id:
         return
     for model, registered in site._registry.items():
@@ -45,3 +49,22 @@ def traced_rows(
 
 def _has_a_trace(model: type[Model]) -> bool:
     return any(field.name == "trace_id" for field in model._meta.concrete_fields)
+
+
+def _on_run_models(site: AdminSite, request: HttpRequest, trace_id: str | None) -> Iterator[Line]:
+    if not trace_id:
+        return
+    for model, admin in site._registry.items():
+        if not issubclass(model, AgentRunMixin) or "trace_id" not in columns_of(model):
+            continue
+        if not admin.has_view_permission(request):
+            continue
+        try:
+            trace = columns_of(model).fields["trace_id"].to_python(trace_id)
+        except (ValidationError, ValueError, TypeError):
+            continue
+        runs: Any = admin.get_queryset(request)
+        found = runs.filter(trace_id=trace).only("pk", "status")
+        for one in found.order_by("-pk")[:MOST_LINKED]:
+            name = f"{capfirst(str(model._meta.verbose_name))} {one.pk}"
+            yield Line(name, page_of(site, one), badge(one.status))

@@ -19,6 +19,7 @@ from solid_runs.testing.ag_ui.capabilities import OPTIONAL, REQUIRED
 from solid_runs.testing.ag_ui.conformance import ATTEMPTS
 
 
+@pytest.mark.once
 class TestMemoryStore(RunStoreConformance, unittest.TestCase):
     def make_store(self, **options: Any) -> MemoryStore:
         return MemoryStore(**options)
@@ -45,6 +46,7 @@ class TestDatabaseStoreElsewhere(RunStoreConformance, TestCase):
         return DatabaseStore("other", **options)
 
 
+@pytest.mark.once
 class TestMemoryStoreRaces(RunStoreRaces, unittest.TestCase):
     def make_store(self, **options: Any) -> MemoryStore:
         return MemoryStore(**options)

@@ -13,6 +13,7 @@ from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 from django.urls import path, reverse
 
+from solid_runs.ag_ui.models import ReservedRun
 from solid_runs.ag_ui.stores.database import DatabaseStore
 from solid_runs.threads import conversations
 from solid_runs.threads.admin import ThreadInterruptAdmin, ThreadRunAdmin
@@ -438,6 +439,10 @@ def test_what_shares_the_trace_is_linked_for_who_may_see_it(operator):
     assert "AG-UI run agui" in words(operator.get(page(run)))
     traced = operator.get(page(run)).context["traced"]
     assert len(traced) == 3
+    there = reverse(
+        "admin:solid_runs_ag_ui_reservedrun_change", args=[ReservedRun.objects.get().pk]
+    )
+    assert f'href="{page(run)}"' in text(operator.get(there))
     assert operator.get(page(made("untraced"))).context["traced"] == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from django.test import TestCase, TransactionTestCase, override_settings
 
 from solid_runs.testing.threads import (
@@ -31,6 +32,7 @@ class TestHttpRunStore(OverHttp, RunStoreConformance, TestCase):
     pass
 
 
+@pytest.mark.once  # the twins know no database
 class TestHttpRunStoreAsync(TestHttpRunStore):
     asynchronous = True
 
@@ -52,6 +54,7 @@ class TestHttpInterruptStore(InterruptsOverHttp, InterruptStoreConformance, Test
     pass
 
 
+@pytest.mark.once  # the twins know no database
 class TestHttpInterruptStoreAsync(TestHttpInterruptStore):
     asynchronous = True
 

@@ -46,6 +46,7 @@ class InDatabase:
         ThreadRun.objects.using(self.using).filter(run_id=run_id).update(status=status)
 
 
+@pytest.mark.once
 class TestMemoryRunStore(InMemory, RunStoreConformance, unittest.TestCase):
     pass
 
@@ -67,6 +68,7 @@ class TestDatabaseRunStoreElsewhere(InDatabase, RunStoreConformance, TestCase):
     using = "other"
 
 
+@pytest.mark.once
 class TestMemoryRunStoreRaces(InMemory, RunStoreRaces, unittest.TestCase):
     pass
 
@@ -86,6 +88,7 @@ class InterruptsInDatabase:
         return DatabaseInterruptStore(using=self.using, **options)
 
 
+@pytest.mark.once
 class TestMemoryInterruptStore(InterruptsInMemory, InterruptStoreConformance, unittest.TestCase):
     pass
 
@@ -109,6 +112,7 @@ class TestDatabaseInterruptStoreElsewhere(
     using = "other"
 
 
+@pytest.mark.once
 class TestMemoryInterruptStoreRaces(InterruptsInMemory, InterruptStoreRaces, unittest.TestCase):
     pass
 

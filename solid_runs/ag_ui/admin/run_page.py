@@ -11,8 +11,9 @@ from django.utils.translation import gettext_lazy as _
 from solid_runs import storable
 from solid_runs.admin.detail import MOST_CHARS, Block, Fact
 from solid_runs.admin.display import count_text, exact_time, json_block, moment, silence_text
-from solid_runs.admin.lines import MOST_LINKED, Line, traced_runs
+from solid_runs.admin.lines import MOST_LINKED, Line
 from solid_runs.admin.links import page_of
+from solid_runs.admin.traces import traced_rows
 from solid_runs.ag_ui.admin.display import deadline, name_of, state_badge, status_badge
 from solid_runs.ag_ui.admin.sentences import told
 from solid_runs.ag_ui.inbox.attention import outcome_is_unknown
@@ -51,7 +52,7 @@ def run_page(admin: ReservedRunAdmin, request: HttpRequest, run: Any) -> dict[st
         "more_others_url": (
             admin.search_url(run.thread_id or "") if len(others) > MOST_LINKED else None
         ),
-        "traced": list(traced_runs(admin.admin_site, request, run.trace_id)),
+        "traced": list(traced_rows(admin.admin_site, request, run.trace_id, besides=run)),
     }
 
 
