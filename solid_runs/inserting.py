@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.db import IntegrityError, connections, models
 
 from solid_runs.columns import AnyModel, Connection, column_of
+from solid_runs.patience import past_deadlocks
 
 DUPLICATE_KEY: Final = 1062
 """What MySQL and MariaDB call it."""
@@ -26,7 +27,7 @@ def insert_unless_taken(model: AnyModel, values: Mapping[str, Any], using: str) 
             return bool(cursor.rowcount)
         # INSERT IGNORE would also let through what does not fit, cut.
         try:
-            cursor.execute(text, params)
+            past_deadlocks(lambda: cursor.execute(text, params), using)
         except IntegrityError as error:
             if error.args[0] != DUPLICATE_KEY:
                 raise

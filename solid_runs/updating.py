@@ -9,6 +9,7 @@ from django.db import connections
 
 from solid_runs.columns import AnyModel
 from solid_runs.inserting import placed, quoted
+from solid_runs.patience import past_deadlocks
 from solid_runs.statements import execute
 
 
@@ -34,5 +35,9 @@ def update_where(
     for _, given in conditions:
         params += given
     text = f"UPDATE {table} SET {', '.join(places)} WHERE {where}"  # noqa: S608  # values are apart
-    with connection.cursor() as cursor:
-        return execute(cursor, text, params)
+
+    def update() -> int:
+        with connection.cursor() as cursor:
+            return execute(cursor, text, params)
+
+    return past_deadlocks(update, using)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.transaction import TransactionManagementError
 
 from solid_runs.database_time import DatabaseMilliseconds, database_milliseconds
+from solid_runs.patience import past_deadlocks
 from solid_runs.threads.models import ThreadRun
 from solid_runs.updating import update_where
 
@@ -64,3 +65,35 @@ def test_a_statement_that_fails_ends_its_transaction() -> None:
         with pytest.raises(TransactionManagementError):
             ThreadRun.objects.exists()
         transaction.set_rollback(True)
+
+
+DEADLOCK = OperationalError(1213, "Deadlock found")
+
+
+def failing(error: Exception, times: int) -> Any:
+    left = [error] * times
+
+    def work() -> str:
+        if left:
+            raise left.pop()
+        return "done"
+
+    return work
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_victim_of_a_deadlock_tries_again() -> None:
+    assert past_deadlocks(failing(DEADLOCK, 4), "default") == "done"
+    with pytest.raises(OperationalError):
+        past_deadlocks(failing(DEADLOCK, 5), "default")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_another_error_is_not_tried_again() -> None:
+    with pytest.raises(OperationalError, match="gone away"):
+        past_deadlocks(failing(OperationalError(2006, "gone away"), 1), "default")
+
+
+def test_a_transaction_of_the_callers_is_left_to_the_caller() -> None:
+    with pytest.raises(OperationalError):
+        past_deadlocks(failing(DEADLOCK, 1), "default")

@@ -104,10 +104,14 @@ function patchBody(patch: RunPatch): Record<string, unknown> {
 
 const cut = (text: unknown, most: number) => (text == null ? text : String(text).slice(0, most));
 
+const clean = (text: string) => text.replace(/[\0\p{Surrogate}]/gu, "\ufffd");
+
 function storable(value: unknown): unknown {
-  const clean = (_key: string, part: unknown) =>
-    typeof part === "string" ? part.replace(/[\0\p{Surrogate}]/gu, "\ufffd") : part;
-  return JSON.parse(JSON.stringify(value), clean);
+  return JSON.parse(JSON.stringify(value), (_key, part: unknown) => {
+    if (typeof part === "string") return clean(part);
+    if (typeof part !== "object" || part === null || Array.isArray(part)) return part;
+    return Object.fromEntries(Object.entries(part).map(([key, found]) => [clean(key), found]));
+  });
 }
 
 // The writes of one run go one at a time, in the order of the calls.

@@ -20,7 +20,8 @@ class JSONTextField(TextBase):
 
     It comes back as it was put in: numbers keep their text, keys their order, and the depth that
     the JSON functions of MariaDB allow does not matter. It is stored in ASCII, so that the
-    character set of the column does not matter either. There are no lookups inside of it.
+    character set of the column does not matter either. There are no lookups inside of it. Text that
+    is no JSON comes back as it stands there.
     """
 
     def deconstruct(self) -> tuple[str, str, Any, Any]:
@@ -38,7 +39,12 @@ class JSONTextField(TextBase):
         return json.dumps(value, separators=(",", ":"))
 
     def from_db_value(self, value: Any, expression: Any, connection: BaseDatabaseWrapper) -> Any:
-        return None if value is None else json.loads(value)
+        if value is None:
+            return None
+        try:
+            return json.loads(value)
+        except ValueError:  # what somebody else wrote there; one such row must not hide the others
+            return value
 
     def to_python(self, value: Any) -> Any:
         return value

@@ -29,7 +29,7 @@ def add_database(parser: ArgumentParser) -> None:
 def add_pruning_batch(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--batch-size",
-        type=int,
+        type=whole,
         default=1000,
         metavar="RUNS",
         help="The most runs that one transaction deletes; 1000, if not given.",
@@ -52,4 +52,14 @@ def positive(text: str) -> float:
         raise ArgumentTypeError(f"Give a number above 0, not {text!r}.")
     if number > LARGEST:
         raise ArgumentTypeError(f"Give a number up to {LARGEST:,}, not {text!r}.")
+    return number
+
+
+def whole(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if not 1 <= number <= LARGEST:
+        raise ArgumentTypeError(f"Give a whole number from 1 to {LARGEST:,}, not {text!r}.")
     return number

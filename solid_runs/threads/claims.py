@@ -27,7 +27,7 @@ class ClaimedStore(Protocol):
 
 @dataclass(frozen=True)
 class Claim:
-    """The right to drive a run, until somebody claims it after this: they have a higher epoch."""
+    """The right to drive a run, as long as this is the epoch that the run is at."""
 
     store: ClaimedStore
     run_id: str
@@ -42,7 +42,7 @@ class Claim:
         written = self.store.update_as_driver(self.run_id, self.epoch, patch)
         if not written:
             logger.warning(
-                "Run %r is gone or was taken over after claim %s, whose %s was not written.",
+                "Run %r is gone, was taken over or ended since claim %s: its %s is not written.",
                 self.run_id,
                 self.epoch,
                 ", ".join(map(str, patch)),
@@ -57,7 +57,7 @@ class Claim:
         return self.store.touch(self.run_id, self.epoch, now)
 
     def is_superseded(self) -> bool:
-        """Whether somebody claimed the run after this.
+        """Whether this is no longer the claim that the run is at, or the run is gone.
 
         False where the store cannot be read: that is no reason to stop a healthy driver.
         """
@@ -66,8 +66,7 @@ class Claim:
         except Exception:
             logger.warning("Run %r cannot be read; its claim stands.", self.run_id, exc_info=True)
             return False
-        epoch = record.driver_epoch if record else None
-        return epoch is not None and epoch > self.epoch
+        return record is None or record.driver_epoch != self.epoch
 
     aupdate = twin(update)
     atouch = twin(touch)

@@ -75,6 +75,10 @@ def milliseconds(field: str, value: Any) -> int:
     return whole(field, value, -LARGEST, LARGEST, "a whole number of milliseconds since 1970")
 
 
+def span(field: str, value: Any) -> int:
+    return whole(field, value, 0, LARGEST, "a whole number of milliseconds")
+
+
 def epoch(field: str, value: Any) -> int:
     return whole(field, value, 0, LARGEST_EPOCH, "a whole number of 0 or more")
 

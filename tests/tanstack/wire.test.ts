@@ -109,6 +109,17 @@ describe("what is sent", () => {
     assert.deepEqual(run?.error, { message: "boom", code: "x" });
     assert.deepEqual(run.usage, { ...usage, model: "a\ufffdb" });
   });
+
+  test("nor over odd characters in the names of what was counted", async () => {
+    const { runId } = await started();
+    const counts = { promptTokens: 1, completionTokens: 1, totalTokens: 2 };
+    const usage = { ...counts, "a\0": { "b\ud83d": [{ "c\ude00": 1 }, null] }, "😀": null };
+    await behind().update(runId, { status: "completed", usage });
+    const run = await direct.get(runId);
+    assert.equal(run?.status, "completed");
+    const stored = { ...counts, "a\ufffd": { "b\ufffd": [{ "c\ufffd": 1 }, null] }, "😀": null };
+    assert.deepEqual(run.usage, stored);
+  });
 });
 
 describe("the order of patches", () => {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import signal
 import time
 from collections.abc import Generator, Iterator
@@ -219,7 +220,40 @@ def write_down(ledger: str, record: RunRecord) -> None:
     time.sleep(0.01)
 
 
+def churn(seconds: float, seed: int) -> Task:
+    """All that a store can be asked for, on few runs of few threads; how many calls that was."""
+    store, chance, calls = connected(), random.Random(seed), 0
+    yield
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        run_id = f"r{chance.randrange(12)}"
+        started = chance.randrange(1_000)
+        status = chance.choice(["running", "interrupted", "completed", "failed"])
+        calls += 1
+        match chance.randrange(8):
+            case 0:
+                store.create_or_resume(run_id, f"t{started % 3}", started)
+            case 1:
+                store.update(run_id, {"status": status, "finished_at": started})
+            case 2:
+                store.update_if(run_id, {"status": status}, status="running")
+            case 3:
+                store.update(run_id, {"detached_since": chance.choice([None, started])})
+            case 4:
+                claim = store.claim(run_id)
+                if claim:
+                    claim.update({"usage": {"totalTokens": calls}})
+                    claim.update({"status": status})
+            case 5:
+                store.touch(run_id, 1)
+            case 6:
+                reap(store, ttl_ms=chance.randrange(10_000), stall_ms=0, limit=3)
+            case 7:
+                store.prune(started)
+    return calls
+
+
 TASKS = {
     f"threads.{task.__name__}": task
-    for task in (act, claim_again_and_again, drive, end_as, look_in, stall, sweep, take_over)
+    for task in (act, churn, claim_again_and_again, drive, end_as, look_in, stall, sweep, take_over)
 }

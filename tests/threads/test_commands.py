@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import signal
 from io import StringIO
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError
 
 from solid_runs.threads.models import ThreadRun
-from solid_runs.threads.reaper import PRODUCING, Finished
+from solid_runs.threads.reaper import PRODUCING, UNKNOWN, Finished
 from solid_runs.threads.records import RunRecord
 from solid_runs.threads.scopes import SHARED
 from solid_runs.threads.stores.database import DatabaseRunStore
@@ -163,15 +163,16 @@ def test_trouble_is_the_exit_code_1_and_said_after_the_summary(
     assert out.getvalue() == f"Swept {summary}.\n"
 
 
-def test_a_database_that_fails_breaks_the_sweep_off_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, caplog: Any
+@pytest.mark.parametrize("error", [DatabaseError("gone away"), ValueError("gone away")])
+def test_a_scope_that_fails_is_told_and_the_others_are_swept(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    detached("r1")
-    detached("r2", scope="b")
+    for scope in "abc":
+        detached(f"of-{scope}", scope=scope)
 
     def fails_in_b(store: Any, *arguments: Any, **options: Any) -> Any:
         if store.scope == "b":
-            raise DatabaseError("gone away")
+            raise error
         return DatabaseRunStore.list_reclaimable(store, *arguments, **options)
 
     class Failing(DatabaseRunStore):
@@ -179,10 +180,10 @@ def test_a_database_that_fails_breaks_the_sweep_off_and_says_so(
 
     monkeypatch.setattr("solid_runs.threads.management.arguments.DatabaseRunStore", Failing)
     out = StringIO()
-    with pytest.raises(CommandError, match="The sweep was broken off: gone away"):
+    with pytest.raises(CommandError, match="A sweep was broken off: gone away"):
         call_command("reap_runs", stdout=out)
-    assert out.getvalue() == "Swept 1 run: 1 expired.\n"
-    assert statuses() == {"r1": "aborted", "r2": "running"}
+    assert out.getvalue() == "Swept 2 runs: 2 expired.\n"
+    assert statuses() == {"of-a": "aborted", "of-b": "running", "of-c": "aborted"}
 
 
 def test_only_the_database_that_is_named_is_swept() -> None:
@@ -192,25 +193,36 @@ def test_only_the_database_that_is_named_is_swept() -> None:
     assert (statuses("default"), statuses("other")) == ({"r1": "running"}, {"r1": "aborted"})
 
 
+class Told:
+    """A probe during which the process is told to stop, in its third turn."""
+
+    turns: ClassVar[list[str]] = []
+    number = signal.SIGTERM
+
+
+def told_to_stop(record: Any) -> Any:
+    Told.turns.append(record.run_id)
+    if len(Told.turns) == 3:
+        signal.raise_signal(Told.number)
+    return UNKNOWN
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_sweeps_again_until_it_is_told_to_stop_and_finishes_the_sweep_in_hand(
+def test_it_sweeps_again_until_it_is_told_to_stop_and_finishes_the_run_in_hand(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turns: list[int] = []
     handlers = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
-    scopes = DatabaseRunStore.scopes_to_sweep
-
-    def stopped_in_the_third(using: Any) -> list[str]:
-        turns.append(len(turns))
-        if len(turns) == 3:
-            signal.raise_signal(number)
-        return scopes(using)
-
-    monkeypatch.setattr(DatabaseRunStore, "scopes_to_sweep", stopped_in_the_third)
-    detached("r1", ago=HOUR // 2)
-    assert said("reap_runs", "--interval", "0.01") == "Swept 1 run: 1 unknown.\n" * 3
-    assert turns == [0, 1, 2]
+    monkeypatch.setattr(Told, "turns", [])
+    monkeypatch.setattr(Told, "number", number)
+    for run_id in ("r1", "r2"):
+        detached(run_id, ago=HOUR // 2)
+    options = ("--interval", "0.01", "--probe", "tests.threads.test_commands.told_to_stop")
+    assert said("reap_runs", *options).splitlines() == [
+        "Swept 2 runs: 2 unknown.",
+        "Swept 1 run: 1 unknown.",
+    ]
+    assert len(Told.turns) == 3
     assert {one: signal.getsignal(one) for one in handlers} == handlers
 
 
@@ -234,9 +246,9 @@ def test_a_loop_goes_on_after_a_sweep_that_failed_and_exits_by_the_last_one(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--limit", "0"], "Give a whole number of 1 or more, not '0'"),
-        (["--limit", "some"], "Give a whole number of 1 or more, not 'some'"),
-        (["--limit", "1.5"], "Give a whole number of 1 or more, not '1.5'"),
+        (["--limit", "0"], "Give a whole number from 1 to 100,000,000, not '0'"),
+        (["--limit", "some"], "Give a whole number from 1 to 100,000,000, not 'some'"),
+        (["--limit", "1.5"], "Give a whole number from 1 to 100,000,000, not '1.5'"),
         (["--ttl", "0"], "Give a number above 0, not '0'"),
         (["--ttl", "nan"], "Give a number above 0, not 'nan'"),
         (["--stall-after", "-1"], "expected one argument|Give a number above 0"),
@@ -294,7 +306,7 @@ def test_only_the_scopes_and_the_database_that_are_named_are_pruned() -> None:
         (["0"], "Give a number above 0"),
         (["soon"], "Give a number above 0"),
         (["1e300"], "Give a number up to 100,000,000"),
-        (["30", "--batch-size", "0"], "Give a whole number of 1 or more"),
+        (["30", "--batch-size", "0"], "Give a whole number from 1 to"),
         (["30", "--database", "nowhere"], "There is no database 'nowhere'"),
         (["30", "--scope", " "], "scope is blank"),
     ],

@@ -144,7 +144,7 @@ def test_what_a_superseded_holder_could_not_write_is_logged(
     assert claim
     store.claim("r1")
     assert claim.update({"status": "completed"}) is False
-    assert re.search("'r1' .* taken over after claim 1, whose status", caplog.text)
+    assert re.search("'r1' .* taken over .*since claim 1: its status", caplog.text)
 
 
 # Pruning
@@ -186,3 +186,16 @@ def test_a_run_that_is_written_while_it_is_pruned_stays(monkeypatch: pytest.Monk
     monkeypatch.setattr(pruning, "batches", revived)
     assert store.prune(100) == 1
     assert store.get("t1-0") is not None
+
+
+def test_a_batch_of_which_nothing_is_left_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended_runs(2)
+    batches = pruning.batches
+
+    def taken(*args: Any) -> Any:
+        for keys in batches(*args):
+            ThreadRun.objects.filter(pk__in=keys).delete()
+            yield keys
+
+    monkeypatch.setattr(pruning, "batches", taken)
+    assert store.prune(100) == 0

@@ -187,6 +187,21 @@ def test_a_host_that_names_no_scope_is_told_so() -> None:
         view(request)
 
 
+@pytest.mark.parametrize("scope", ["x" * 300, "\xa0", "a\0"])
+def test_a_scope_that_a_request_brought_and_no_key_holds_is_a_400(scope: str) -> None:
+    class Brought(RunStoreViewSet):
+        def get_scope(self) -> str:
+            return scope
+
+    view = Brought.as_view({"get": "active"})
+    request = APIRequestFactory().get(
+        "/", {"threadId": "t1"}, headers={"Authorization": f"Token {token_of('ann')}"}
+    )
+    response = view(request)
+    assert response.status_code == 400
+    assert list(response.data) == ["scope"]
+
+
 @modify_settings(INSTALLED_APPS={"remove": "rest_framework.authtoken"})
 def test_a_host_without_tokens_is_told_what_to_do() -> None:
     for view in (RunStoreViewSet, InterruptStoreViewSet):

@@ -201,3 +201,10 @@ def test_eight_reapers_end_each_run_once(field: list[Racer], tmp_path: Any) -> N
     assert set(total) <= {"expired", "not_claimed"}
     announced = sorted(run_id for one in told for run_id, _ in one["announced"])
     assert announced == sorted(ledger.read_text().split()) == sorted(f"r{n}" for n in range(40))
+
+
+def test_all_at_once_on_a_few_runs_gives_no_error(field: list[Racer]) -> None:
+    """Every task fails its race over an error of the database: a deadlock, say."""
+    seconds = 2 if connection.vendor == "sqlite" else 6
+    told = raced(field, [task("churn", seconds=seconds, seed=number) for number in range(8)])
+    assert min(told) > 10, "they hardly met"

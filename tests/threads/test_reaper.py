@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.core.exceptions import ImproperlyConfigured
-from django.db import connections
+from django.db import connection, connections
 
 from solid_runs.threads.exceptions import InvalidRecord
+from solid_runs.threads.models import ThreadRun
 from solid_runs.threads.reaper import PRODUCING, UNKNOWN, Finished, Outcome, areap, reap
 from solid_runs.threads.records import RunRecord
 from solid_runs.threads.signals import run_ended
 from solid_runs.threads.stores.database import DatabaseRunStore
 from solid_runs.threads.stores.memory import MemoryRunStore
+from solid_runs.threads.values import LARGEST
 
 NOON = 1_768_478_400_000
 TTL = 3_600_000
@@ -714,6 +718,102 @@ def test_probe_and_finaliser_may_be_async(store: Any) -> None:
         "finished": 1,
         "finaliser_failed": 1,
     }
+
+
+class Finaliser:
+    """Says how often it ran, whatever it is called as."""
+
+    def __init__(self) -> None:
+        self.ran = 0
+
+    async def __call__(self, record: RunRecord) -> None:
+        await asyncio.sleep(0)
+        self.ran += 1
+
+
+def test_whatever_gives_a_coroutine_is_waited_for(store: Any) -> None:
+    finaliser = Finaliser()
+    for run_id, finalise in (("a", finaliser), ("b", lambda record: finaliser(record))):
+        detached(store, run_id)
+        assert swept(store, finalise=finalise) == {"expired": 1}
+    assert finaliser.ran == 2
+    detached(store, "p", since=RECENT)
+    assert swept(store, probe=lambda record: async_probe(record)) == {"finished": 1}
+
+
+def test_the_async_twin_holds_up_no_other_work(store: Any) -> None:
+    detached(store)
+    beats: list[float] = []
+
+    async def beat() -> None:
+        while True:
+            await store.aget("r1")
+            beats.append(time.monotonic())
+            await asyncio.sleep(0.02)
+
+    async def sweep() -> dict[str, int]:
+        beating = asyncio.create_task(beat())
+        options = {"ttl_ms": TTL, "stall_ms": STALL, "budget_ms": 1_000}
+        counts = await areap(store, finalise=lambda record: time.sleep(5), **options)
+        beating.cancel()
+        return counts
+
+    assert told(async_to_sync(sweep)()) == {"finaliser_overran": 1}
+    longest = max(after - before for before, after in pairwise(beats))
+    assert longest < 0.7, beats
+
+
+def test_a_sweep_breaks_off_between_two_runs_where_it_is_told_to(store: Any) -> None:
+    for number in range(4):
+        detached(store, f"r{number}")
+    seen: list[str] = []
+    options = {"report": lambda record, outcome: seen.append(record.run_id)}
+    assert swept(store, is_stopped=lambda: len(seen) == 2, **options) == {"expired": 2}
+    ended = [f"r{number}" for number in range(4) if found(store, f"r{number}").terminal]
+    assert sorted(seen) == ended
+
+
+@pytest.mark.parametrize("budget_ms", [0, LARGEST])
+def test_any_budget_will_do(store: Any, budget_ms: int) -> None:
+    detached(store)
+    assert swept(store, budget_ms=budget_ms) == {"expired": 1}
+
+
+@pytest.mark.django_db
+def test_a_run_whose_row_cannot_be_read_keeps_no_other_from_being_reaped() -> None:
+    store = DatabaseRunStore(clock=ManualClock(NOON))
+    for run_id in ("bad", "good"):
+        detached(store, run_id)
+    with connection.cursor() as cursor:
+        table = ThreadRun._meta.db_table
+        column = connection.ops.quote_name("usage")
+        cursor.execute(f"UPDATE {table} SET {column} = '{{oops' WHERE run_id = 'bad'")
+    assert found(store, "bad").usage == "{oops"
+    assert swept(store) == {"expired": 2}
+    store.update("bad", {"usage": {"totalTokens": 3}})
+    assert found(store, "bad").usage == {"totalTokens": 3}
+
+
+def test_a_viewer_who_leaves_a_silent_run_between_listing_and_claim_leaves_it_to_the_ttl(
+    store: Any, clock: ManualClock
+) -> None:
+    watched(store)
+    clock.forward(STALL)
+
+    class Leaving:
+        """The viewer leaves once the silent runs were listed."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        def list_stalled(self, *arguments: Any, **options: Any) -> Any:
+            listed = store.list_stalled(*arguments, **options)
+            store.update("r1", {"detached_since": clock.now})
+            return listed
+
+    assert swept(Leaving()) == {"not_claimed": 1}
+    record = found(store)
+    assert (record.status, record.driver_epoch) == ("running", 1)
 
 
 def test_the_async_twin_does_the_same(store: Any) -> None:

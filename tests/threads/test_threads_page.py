@@ -10,9 +10,16 @@ from django.db import connection
 from tests.documents import blocks, follow
 from tests.test_docs import SETTINGS
 
+WITHOUT_REST = """
+INSTALLED_APPS = [name for name in INSTALLED_APPS if not name.startswith("rest_framework")]
+"""
+
 THREADS = """
 import asyncio
+import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 
@@ -20,17 +27,20 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "project_settings"
 import django
 
 django.setup()
-from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.db import OperationalError
 from django.test import Client
+from rest_framework.authtoken.models import Token
 
 from myapp import api, async_worker, worker
 from myapp.reaping import SANDBOXES
 from myapp.receivers import ENDED
-from myapp.stores import runs_of
-from myapp.views import QUEUE
+from myapp.stores import questions_of, runs_of
+from myapp.views import ANSWERED, QUEUE
+from solid_runs.threads.claims import Claim
 from solid_runs.threads.models import ThreadInterrupt, ThreadRun
+from tests.documents import ROOT
 
 call_command("check", fail_level="WARNING")
 assert "thread-run-store-list" in {url.name for url in api.urlpatterns}
@@ -101,24 +111,110 @@ def a_viewer_leaves_and_returns():
     assert worker.drive(user.pk, "d1", [lambda: 1]) == "aborted"
 
 
-async def asynchronous_work():
-    async def fine():
-        pass
+def a_run_waits_for_an_answer_and_goes_on():
+    page(user, "h", "start", run="h1")
 
-    async def broken():
+    def ask():
+        raise worker.Ask({"message": "Send it?"})
+
+    assert worker.drive(user.pk, "h1", [lambda: 5, ask]) == "interrupted"
+    [asked] = questions_of(user.pk).list_pending("h")
+    assert (asked.run_id, asked.payload) == ("h1", {"message": "Send it?"})
+    assert store.get("h1").status == "interrupted"
+    assert worker.drive(user.pk, "h1", []) == "condition"  # a late delivery answers nothing
+    client = Client()
+    client.force_login(other)
+    answered = f"/answers/{asked.interrupt_id}/"
+    assert client.post(answered, {"approved": "yes"}).status_code == 404
+    client.force_login(user)
+    for _ in range(2):
+        assert client.post(answered, {"approved": "yes"}).status_code == 204
+    assert ANSWERED == [(user.pk, "h1")] * 2
+    seen = []
+
+    def step():
+        seen.append((store.get("h1").status, worker.resume(user.pk, "h1", [])))
+        return 7
+
+    assert worker.resume(user.pk, "h1", [step]) == "completed"
+    assert seen == [("running", "condition")]
+    assert store.get("h1").usage == {"totalTokens": 12}
+    page(user, "h", "start", run="h2")
+
+    def late():
+        assert store.claim("h2")
+        ask()
+
+    assert worker.drive(user.pk, "h2", [late]) == "taken over"
+    assert store.get("h2").status == "running"
+
+
+def the_page_is_about_the_parent():
+    store.create_or_resume("i1", "i", 1)
+    store.create_or_resume("i2", "i", 2, parent_run_id="i1")
+    assert store.find_active_run("i").run_id == "i2"
+    page(user, "i", "leave")
+    page(user, "i", "stop")
+    assert store.get("i1").detached_since and store.get("i1").cancel_requested
+    assert page(user, "i", "attach")["run"]["runId"] == "i1"
+    store.update("i1", {"status": "completed"})
+    assert page(user, "i", "attach")["run"]["runId"] == "i2"
+
+
+def an_outage_stops_nobody():
+    def out(self, now=None):
+        outages.append(self.run_id)
+        raise OperationalError("The database is away.")
+
+    async def works(usage):
+        usage["totalTokens"] += 3
+        await asyncio.sleep(0.3)
+
+    outages, touch = [], Claim.touch
+    for run in ("j1", "j2"):
+        store.create_or_resume(run, "j", 1)
+    Claim.touch = out
+    try:
+        assert worker.drive(user.pk, "j1", [lambda: 1, lambda: 1]) == "completed"
+        assert asyncio.run(async_worker.drive(user.pk, "j2", works)) == "completed"
+    finally:
+        Claim.touch = touch
+    assert outages[:2] == ["j1", "j1"] and "j2" in outages
+    assert store.get("j2").usage == {"totalTokens": 3}
+
+
+async def asynchronous_work():
+    async def fine(usage):
+        usage["totalTokens"] += 5
+
+    async def broken(usage):
+        usage["totalTokens"] += 5
         raise ValueError
 
-    async def endless():
+    async def endless(usage):
+        usage["totalTokens"] += 5
         await store.arequest_cancel("e3")
         await asyncio.sleep(3600)
 
     ends = {"e1": (fine, "completed"), "e2": (broken, "failed"), "e3": (endless, "aborted")}
     beat = async_worker.beat
-    async_worker.beat = lambda store, claim, task: beat(store, claim, task, seconds=0.05)
+    async_worker.beat = lambda claim, task: beat(claim, task, seconds=0.05)
     for run, (work, end) in ends.items():
         await store.acreate_or_resume(run, "e", 1)
-        assert await async_worker.drive(user.pk, run, work) == end, run
-        assert (await store.aget(run)).status == end
+        try:
+            given = await async_worker.drive(user.pk, run, work)
+        except ValueError:
+            given = "failed"
+        record = await store.aget(run)
+        assert (given, record.status, record.usage) == (end, end, {"totalTokens": 5}), record
+        assert (record.error is not None) is (end == "failed"), record
+    await store.acreate_or_resume("e4", "e", 1)
+    shut = asyncio.ensure_future(async_worker.drive(user.pk, "e4", lambda usage: asyncio.sleep(9)))
+    while (await store.aget("e4")).driver_epoch is None:
+        await asyncio.sleep(0.02)
+    shut.cancel()
+    await asyncio.wait([shut])
+    assert shut.cancelled()
     assert await async_worker.drive(user.pk, "e1", fine) == "terminal"
 
 
@@ -154,11 +250,30 @@ def the_command_tells_how_it_went():
     assert quiet.returncode == 0, quiet.stderr
     wrong = reaped("--ttl", "never")
     assert wrong.returncode == 2, wrong.stderr
+    for option in ("--probe", "--finalise", "--database"):
+        wrong = reaped(option, "nope.x")
+        assert wrong.returncode == 1 and "nope" in wrong.stderr, wrong.stderr
     store.create_or_resume("bad", "g", 1)
     store.update("bad", {"detached_since": 1})
     bad = reaped("--finalise", "math.sqrt")  # raises for a record
     assert bad.returncode == 1, bad.stderr
     assert store.get("bad").status == "aborted"
+
+
+def the_addresses_answer_as_told():
+    text = (ROOT / "docs" / "threads.md").read_text(encoding="utf-8")
+    told = re.findall("^(curl .*?) # (20.)(?:, ({.*}))?", text.replace("\\\\\\n", ""), re.MULTILINE)
+    assert len(told) == 11
+    client = Client(headers={"Authorization": f"Token {Token.objects.create(user=other).key}"})
+    for command, status, body in told:
+        words = shlex.split(command.replace("$URL", "/api/thread-runs"))
+        [url] = [word for word in words if word.startswith("/api/")]
+        sent = words[words.index("--json") + 1] if "--json" in words else ""
+        method = words[words.index("-X") + 1] if "-X" in words else "POST" if sent else "GET"
+        answer = client.generic(method, url, sent, content_type="application/json")
+        assert answer.status_code == int(status), (command, answer.content)
+        assert not body or answer.json() == json.loads(body), (command, answer.content)
+    assert runs_of(other.pk).get("r").status == "completed"
 
 
 user, other = (User.objects.create_user(name) for name in ("somebody", "another"))
@@ -168,10 +283,14 @@ try:
     a_failure_is_told()
     a_worker_is_taken_over()
     a_viewer_leaves_and_returns()
+    a_run_waits_for_an_answer_and_goes_on()
+    the_page_is_about_the_parent()
+    an_outage_stops_nobody()
     asyncio.run(asynchronous_work())
     the_reaper_sweeps()
     the_command_tells_how_it_went()
-    exec(compile(open("usage.py").read(), "usage.py", "exec"), {"tenant": f"{user.pk} usage"})
+    the_addresses_answer_as_told()
+    exec(compile(open("usage.py").read(), "usage.py", "exec"), {})
     call_command("prune_thread_runs", "90", verbosity=0)
 finally:
     ThreadRun.objects.all().delete()
@@ -191,4 +310,4 @@ assert told.testsRun > 50 and told.wasSuccessful(), told.testsRun
 def test_the_page_on_threads_works_as_written(tmp_path: Path) -> None:
     files = blocks("docs/threads.md")
     settings = SETTINGS.format(database=str(connection.settings_dict["NAME"]))
-    follow(tmp_path, settings + files.pop("settings"), files, THREADS)
+    follow(tmp_path, settings + WITHOUT_REST + files.pop("settings"), files, THREADS)

@@ -228,6 +228,14 @@ class Watching(MemoryRunStore):
         return None if found and found.detached_since is not None else found
 
 
+class Nearby(MemoryRunStore):
+    """Lists the children that are in the thread of their parent."""
+
+    def _children(self, parent_run_id):
+        found, parent = super()._children(parent_run_id), self._read(parent_run_id)
+        return [one for one in found if parent is None or one.thread_id == parent.thread_id]
+
+
 class Exclusive(MemoryRunStore):
     """``<`` instead of ``<=``."""
 
@@ -285,6 +293,17 @@ class Clearing(MemoryRunStore):
         for record in old:
             del self.rows.by_key[self.scope, record.run_id]
         return len(old)
+
+
+class Batching(MemoryRunStore):
+    """Prunes one batch and no more."""
+
+    def _prune(self, before, batch_size):
+        stored = dict(self.rows.by_key)
+        count = super()._prune(before, batch_size)
+        gone = [key for key in stored if key not in self.rows.by_key]
+        self.rows.by_key |= {key: stored[key] for key in gone[batch_size:]}
+        return min(count, batch_size)
 
 
 # Claims and their fence
@@ -351,7 +370,23 @@ class Unfenced(MemoryRunStore):
     """Everybody who ever claimed a run may end it."""
 
     def update_as_driver(self, run_id, epoch, patch):
-        return super().update_as_driver(run_id, 2**52, patch)
+        return self._update(run_id, patch, Guard())
+
+
+class Rising(MemoryRunStore):
+    """Fences those alone whose epoch is smaller than the stored one."""
+
+    def update_as_driver(self, run_id, epoch, patch):
+        written = super().update_as_driver(run_id, epoch, patch)
+        return written or (self._above(run_id, epoch) and self._update(run_id, patch, Guard()))
+
+    def touch(self, run_id, epoch, now=None):
+        beaten = super().touch(run_id, epoch, now)
+        return beaten or (self._above(run_id, epoch) and self._beat(run_id, Guard(), now))
+
+    def _above(self, run_id, epoch):
+        record = self._read(run_id)
+        return record is not None and epoch > (record.driver_epoch or 0)
 
 
 class Silencing(MemoryRunStore):
@@ -359,7 +394,7 @@ class Silencing(MemoryRunStore):
 
     def update_as_driver(self, run_id, epoch, patch):
         record = self.get(run_id)
-        if record and (record.driver_epoch or 0) > epoch:
+        if record and record.driver_epoch != epoch:
             return False
         return super().update_as_driver(run_id, epoch, patch)
 
@@ -406,7 +441,54 @@ class Ghost(MemoryRunStore):
     """A superseded holder gives signs of life."""
 
     def _beat(self, run_id, guard, now):
-        return super()._beat(run_id, replace(guard, held_by=None), now)
+        return super()._beat(run_id, replace(guard, epoch=UNSET), now)
+
+
+class Attending(MemoryRunStore):
+    """A sign of life says that somebody watches."""
+
+    def _beat(self, run_id, guard, now):
+        beaten = super()._beat(run_id, guard, now)
+        return beaten and self._write(run_id, {"detached_since": None}, Guard())
+
+
+class Suspecting(MemoryRunStore):
+    """Takes a driver that never gave a sign of life for a silent one."""
+
+    def _claim(self, run_id, guard, *rest):
+        row = self._row(run_id)
+        if row and row.heartbeat_at is None:
+            guard = replace(guard, silent_before=None)
+        return super()._claim(run_id, guard, *rest)
+
+
+class Clinging(MemoryRunStore):
+    """The lease of a reaper outlasts the claim of a driver."""
+
+    def _claim(self, run_id, guard, now, lease_ms, given):
+        before = self._row(run_id)
+        won = super()._claim(run_id, guard, now, lease_ms, given)
+        if won is not None and lease_ms is None:
+            self._put(replace(self._row(run_id), leased_until=before.leased_until))
+        return won
+
+
+class Indifferent(MemoryRunStore):
+    """Claims a run whether somebody watches it or not."""
+
+    def _claim(self, run_id, guard, *rest):
+        return super()._claim(run_id, replace(guard, watched=None), *rest)
+
+
+class Unclaimed(MemoryRunStore):
+    """Takes a run for stalled that nobody holds any more."""
+
+    def _longest(self, since, limit, guard):
+        if since != "heartbeat_at":
+            return super()._longest(since, limit, guard)
+        guard = replace(guard, statuses={Status.RUNNING})
+        rows = [row for row in self._all() if self._allows(guard, row)]
+        return [row.record for row in sorted(rows, key=lambda row: row.heartbeat_at)][:limit]
 
 
 class Watchful(MemoryRunStore):
@@ -469,6 +551,17 @@ class Mute(MemoryRunStore):
         announce, self._announce = self._announce, lambda *args: None
         try:
             return super().update_if(run_id, patch, **expected)
+        finally:
+            self._announce = announce
+
+
+class Discreet(MemoryRunStore):
+    """Tells of no end that a claim writes."""
+
+    def claim(self, run_id, *args, **kwargs):
+        announce, self._announce = self._announce, lambda *args: None
+        try:
+            return super().claim(run_id, *args, **kwargs)
         finally:
             self._announce = announce
 
@@ -652,12 +745,14 @@ def outcome(tests: unittest.TestSuite) -> set[str]:
         (LastInserted, "test_of_runs_that_started_at_once_the_first_is_active"),
         (ByStatus, "test_an_interrupted_run_is_not_active"),
         (Watching, "test_a_detached_run_is_active"),
+        (Nearby, "test_children_in_another_thread_than_their_parents_are_listed"),
         (Exclusive, "test_a_run_that_was_left_exactly_at_the_cutoff_is_reclaimable"),
         (Stub, "test_a_run_that_was_left_before_the_cutoff_is_reclaimable"),
         (Resting, "test_an_interrupted_run_is_not_reclaimable"),
         (Unscoped, "test_children_are_listed_without_those_of_another_scope"),
         (Sweeping, "test_a_later_run_of_another_scope_is_not_the_latest_of_an_equal_thread"),
         (Clearing, "test_the_latest_run_of_a_thread_is_kept_however_old"),
+        (Batching, "test_batches_of_one_prune_as_many_as_any_other"),
         (Grasping, "test_a_finished_run_is_refused_as_terminal"),
         (Counting, "test_a_claim_that_is_refused_leaves_the_epoch"),
         (Constant, "test_epochs_rise_with_each_claim"),
@@ -665,12 +760,22 @@ def outcome(tests: unittest.TestSuite) -> set[str]:
         (Returning, "test_t6_an_agent_that_finished_while_nobody_watched_has_completed"),
         (Resuming, "test_an_interrupted_run_can_be_claimed"),
         (Unfenced, "test_t4_a_worker_that_comes_back_late_ends_nothing"),
+        (Rising, "test_a_holder_is_fenced_by_a_lower_epoch_too"),
+        (Rising, "test_a_holder_ends_no_run_whose_epoch_was_cleared"),
+        (Rising, "test_who_held_a_run_that_was_pruned_does_not_end_the_one_after_it"),
+        (Rising, "test_a_touch_with_an_epoch_that_was_never_reached_is_not_held"),
+        (Rising, "test_a_touch_of_a_run_whose_epoch_was_cleared_is_not_held"),
         (Silencing, "test_the_usage_of_a_superseded_holder_is_written"),
         (HalfFenced, "test_nothing_of_a_patch_with_a_late_end_is_written"),
         (FencingAll, "test_who_holds_no_claim_is_not_fenced"),
         (Backdating, "test_a_superseded_holder_brings_no_ended_run_back"),
         (Breathless, "test_t8_a_worker_that_was_killed_while_somebody_watched_is_found"),
         (Ghost, "test_a_touch_of_a_superseded_holder_is_no_sign_of_life"),
+        (Attending, "test_a_touch_leaves_every_field_as_it_is"),
+        (Suspecting, "test_a_run_that_never_gave_a_sign_of_life_is_not_claimed_as_silent"),
+        (Clinging, "test_a_claim_of_a_driver_ends_the_lease_of_a_reaper"),
+        (Indifferent, "test_a_run_that_nobody_watches_is_refused_as_watched"),
+        (Unclaimed, "test_a_run_whose_epoch_was_cleared_is_not_stalled"),
         (Watchful, "test_an_interrupted_run_is_not_stalled"),
         (Optional, "test_a_run_at_another_epoch_is_left"),
         (Changing, "test_a_run_that_is_as_expected_and_as_written_counts_as_updated"),
@@ -678,6 +783,7 @@ def outcome(tests: unittest.TestSuite) -> set[str]:
         (Mentioning, "test_a_cancel_was_requested_only_where_true_is_stored"),
         (Repeating, "test_an_end_is_told_once"),
         (Mute, "test_the_end_of_a_run_that_was_as_expected_is_told"),
+        (Discreet, "test_an_end_that_a_claim_writes_is_told_once"),
     ],
 )
 def test_the_suite_finds_a_faulty_store(store, test):

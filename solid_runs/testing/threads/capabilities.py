@@ -32,10 +32,10 @@ OPTIONAL: Final[dict[str, tuple[str, ...]]] = {
 
 ``async``: the twin of every method, its name with an ``a`` before. ``cleaning``: a NUL or half of a
 character in a message or in the usage is replaced, not refused. ``labels``: ``trace_id`` of
-``create_or_resume()``. ``leases``: ``lease_ms`` of ``claim()``. ``limits``: ``limit`` of
-``list_reclaimable()`` and ``list_stalled()``. ``scopes``: a store of another scope over the same
-storage. ``signals``: ``run_ended``. ``store_status``: the tests' own way to store a status that is
-none.
+``create_or_resume()``. ``leases``: what reapers claim with, ``lease_ms``, ``watched`` and ``patch``
+of ``claim()``. ``limits``: ``limit`` of ``list_reclaimable()`` and ``list_stalled()``. ``scopes``:
+a store of another scope over the same storage. ``signals``: ``run_ended``. ``store_status``: the
+tests' own way to store a status that is none.
 """
 
 CAPABILITIES: Final = Capabilities(REQUIRED, OPTIONAL)

@@ -181,7 +181,7 @@ class ClaimingExpected(StoreTests):
 
 @needs("claim")
 class Fencing(StoreTests):
-    """What a holder writes after somebody else has claimed the run."""
+    """What a holder writes, and what it cannot once the run is at another epoch than its own."""
 
     def contended(self) -> tuple[Held, Held]:
         """A superseded holder, and the one that superseded it."""
@@ -305,14 +305,34 @@ class Fencing(StoreTests):
         self.assertIs(second.update({"status": "completed"}), False)
         self.assertEqual(self.get().status, Status.RUNNING)
 
-    def test_a_lower_epoch_or_none_fences_nobody(self) -> None:
+    def test_a_holder_is_fenced_by_a_lower_epoch_too(self) -> None:
         _, second = self.contended()
-        for epoch in (0, 1, None):
-            with self.subTest(epoch=epoch):
-                self.update(status="running", driver_epoch=epoch)
-                self.assertIs(second.is_superseded(), False)
-                self.assertIs(second.update({"status": "completed"}), True)
-                self.assertEqual(self.get().status, Status.COMPLETED)
+        for epoch in (0, 1):
+            self.update(driver_epoch=epoch)
+            with self.subTest(epoch=epoch), self.unchanged("r1"):
+                self.assertIs(second.update({"status": "completed"}), False)
+
+    def test_a_holder_is_superseded_by_a_lower_epoch_too(self) -> None:
+        _, second = self.contended()
+        self.update(driver_epoch=1)
+        self.assertIs(second.is_superseded(), True)
+
+    def test_a_holder_ends_no_run_whose_epoch_was_cleared(self) -> None:
+        _, second = self.contended()
+        self.update(driver_epoch=None)
+        with self.unchanged("r1"):
+            self.assertIs(second.update({"status": "completed"}), False)
+
+    def test_nobody_holds_a_run_whose_epoch_was_cleared(self) -> None:
+        _, second = self.contended()
+        self.update(driver_epoch=None)
+        self.assertIs(second.is_superseded(), True)
+
+    def test_the_usage_of_a_holder_is_written_after_the_epoch_was_cleared(self) -> None:
+        _, second = self.contended()
+        self.update(driver_epoch=None)
+        self.assertIs(second.update({"usage": {"totalTokens": 3}}), True)
+        self.assertEqual(self.get().usage, {"totalTokens": 3})
 
     def test_a_holder_is_superseded_by_the_next_claim(self) -> None:
         first, second = self.contended()
@@ -355,6 +375,22 @@ class Leasing(StoreTests):
     def test_a_driver_claims_whatever_lease_runs(self) -> None:
         self.leased()
         self.assertEqual(self.claim().epoch, 2)
+
+    def test_a_claim_of_a_driver_ends_the_lease_of_a_reaper(self) -> None:
+        self.leased()
+        self.claim()
+        self.assertEqual(self.claim(lease_ms=LEASE).epoch, 3)
+
+    def test_a_run_that_somebody_watches_is_claimed_as_watched(self) -> None:
+        self.create()
+        self.assertEqual(self.claim(watched=True).epoch, 1)
+
+    def test_a_run_that_nobody_watches_is_refused_as_watched(self) -> None:
+        self.create()
+        for since in (0, 5):
+            self.update(detached_since=since)
+            with self.subTest(since=since), self.unchanged("r1"):
+                self.assert_refused("condition", watched=True)
 
     def test_a_lease_is_no_part_of_the_record(self) -> None:
         self.leased()

@@ -52,7 +52,7 @@ def _labels(test: Any) -> None:
 
 
 def _leases(test: Any) -> None:
-    test.the_method("claim")("r1", lease_ms=1000)
+    test.the_method("claim")("r1", lease_ms=1000, watched=True, patch={})
 
 
 def _limits(test: Any) -> None:

@@ -177,6 +177,11 @@ class ListingByParent(StoreTests):
         self.create("r2", "t2", 2, parent_run_id="p1")
         self.assertEqual(self.children(), ["r1", "r2"])
 
+    def test_children_in_another_thread_than_their_parents_are_listed(self) -> None:
+        self.create("p1", "t1", 1)
+        self.create("r1", "t2", 2, parent_run_id="p1")
+        self.assertEqual(self.children(), ["r1"])
+
     def test_the_parent_and_the_children_of_others_are_not_listed(self) -> None:
         self.create("p1")
         self.create("r1", parent_run_id="p1")

@@ -6,6 +6,7 @@ from typing import Final
 
 from solid_runs.testing.threads.base import Held, StoreTests
 from solid_runs.testing.threads.capabilities import needs
+from solid_runs.testing.threads.updating import FULL
 from solid_runs.threads.records import TERMINAL
 
 TTL: Final = 1000
@@ -56,6 +57,12 @@ class Stalling(Driven):
         self.create("r2")
         self.later(10 * TTL)
         self.assertEqual(self.stalled(), ["r1"])
+
+    def test_a_run_whose_epoch_was_cleared_is_not_stalled(self) -> None:
+        self.driven()
+        self.update(driver_epoch=None)
+        self.later(TTL)
+        self.assertEqual(self.stalled(), [])
 
     def test_a_finished_run_is_not_stalled(self) -> None:
         self.driven()
@@ -110,6 +117,13 @@ class Stalling(Driven):
         self.assert_refused("condition", silent_before=self.alive_at - 1)
         self.assertEqual(self.claim(silent_before=self.alive_at).epoch, 2)
 
+    def test_a_run_that_never_gave_a_sign_of_life_is_not_claimed_as_silent(self) -> None:
+        self.create()
+        self.update(driver_epoch=1)
+        self.later(10 * TTL)
+        with self.unchanged("r1"):
+            self.assert_refused("condition", silent_before=self.now())
+
     def test_a_run_that_is_not_silent_keeps_its_epoch(self) -> None:
         holder = self.driven()
         with self.unchanged("r1"):
@@ -144,6 +158,14 @@ class Touching(Driven):
             self.later(1)
             holder.touch()
 
+    def test_a_touch_leaves_every_field_as_it_is(self) -> None:
+        self.create(name="n")
+        self.update(**FULL)
+        holder = self.claim()
+        with self.unchanged("r1"):
+            self.later(1)
+            self.assertIs(holder.touch(), True)
+
     def test_a_touch_takes_a_run_from_who_found_it_silent(self) -> None:
         holder = self.driven()
         self.later(1)
@@ -153,6 +175,15 @@ class Touching(Driven):
     def test_a_touch_of_a_superseded_holder_is_not_held(self) -> None:
         holder = self.driven()
         self.claim()
+        self.assertIs(holder.touch(), False)
+
+    def test_a_touch_with_an_epoch_that_was_never_reached_is_not_held(self) -> None:
+        self.driven()
+        self.assertIs(self.store.touch("r1", 2), False)
+
+    def test_a_touch_of_a_run_whose_epoch_was_cleared_is_not_held(self) -> None:
+        holder = self.driven()
+        self.update(driver_epoch=None)
         self.assertIs(holder.touch(), False)
 
     def test_a_touch_of_a_superseded_holder_is_no_sign_of_life(self) -> None:

@@ -80,6 +80,12 @@ class Pruning(StoreTests):
         self.assertEqual(self.prune(), 4)
         self.assertIsNotNone(self.get("r4"))
 
+    def test_batches_of_one_prune_as_many_as_any_other(self) -> None:
+        for number in range(5):
+            self.ended(f"r{number}", started_at=number)
+        self.assertEqual(self.store.prune(BEFORE, batch_size=1), 4)
+        self.assertEqual([self.get(f"r{number}") for number in range(4)], [None] * 4)
+
     def test_what_is_kept_is_kept_as_it_was(self) -> None:
         self.old()
         self.update("latest", usage={"a": 1}, detached_since=1)
@@ -101,3 +107,15 @@ class Pruning(StoreTests):
         self.prune()
         self.assertIs(holder.update({"usage": {"a": 1}}), False)
         self.assertIsNone(self.get("old"))
+
+    @needs("claim")
+    def test_who_held_a_run_that_was_pruned_does_not_end_the_one_after_it(self) -> None:
+        self.create("old")
+        self.claim("old")
+        holder = self.claim("old")
+        self.old()
+        self.prune()
+        self.create("old", started_at=7)
+        self.claim("old")
+        with self.unchanged("old"):
+            self.assertIs(holder.update({"status": "completed"}), False)

@@ -93,6 +93,14 @@ class Signals(StoreTests):
             second.update({"status": "completed"})
         self.assertEqual(self.told(said), [("r1", "completed")])
 
+    @needs("claim", "leases")
+    def test_an_end_that_a_claim_writes_is_told_once(self) -> None:
+        self.create()
+        with self.heard(run_ended) as said:
+            self.claim(patch={"status": "completed", "finished_at": 10})
+        self.assertEqual(self.the_run().status, Status.COMPLETED)
+        self.assertEqual(self.told(said), [("r1", "completed")])
+
     @needs("request_cancel")
     def test_a_cancel_request_is_not_told_as_an_end(self) -> None:
         self.create()

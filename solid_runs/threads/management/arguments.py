@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 
 from django.core.management.base import CommandError
@@ -39,13 +39,3 @@ def stores_of(
             yield from (DatabaseRunStore.of_key(key, using=using) for key in every(using))
 
     return stores
-
-
-def whole(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise ArgumentTypeError(f"Give a whole number of 1 or more, not {text!r}.")
-    return number

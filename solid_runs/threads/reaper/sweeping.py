@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from solid_runs.threads.reaper.finalising import Overran, failure_within
 from solid_runs.threads.reaper.outcomes import PRODUCING, UNKNOWN, Finished, Outcome
 from solid_runs.threads.records import RunRecord, Status
+from solid_runs.threads.values import LARGEST
 
 logger: Final = logging.getLogger("solid_runs.threads")
 
@@ -127,7 +128,9 @@ class Sweep:
             "error": {"message": message, "code": "stalled"},
             "finished_at": self._now(),
         }
-        claim = self._claim(record, end, silent_before=self.stalls_at, epoch=record.driver_epoch)
+        claim = self._claim(
+            record, end, watched=True, silent_before=self.stalls_at, epoch=record.driver_epoch
+        )
         return Outcome.STALLED if claim else Outcome.NOT_CLAIMED
 
     # Steps
@@ -137,7 +140,7 @@ class Sweep:
         return self.store.claim(
             record.run_id,
             status=Status.RUNNING,
-            lease_ms=self.budget_ms + LEASE_MARGIN_MS,
+            lease_ms=min(self.budget_ms + LEASE_MARGIN_MS, LARGEST),
             now=self.given_now,
             patch=patch,
             **conditions,

@@ -65,7 +65,9 @@ class StoreViewSet(ViewSet):
     def store(self) -> Any:
         try:
             return self.get_store()
-        except InvalidRecord as error:  # about the scope, which no request names
+        except InvalidRecord as error:
+            if isinstance(self.get_scope(), str):  # a host may take it out of the request
+                raise ValidationError({"scope": [error.problem]}) from error
             raise ImproperlyConfigured(
                 f"{type(self).__name__}.get_scope() gave nothing that names a tenant: {error}"
             ) from error

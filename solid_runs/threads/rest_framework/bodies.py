@@ -70,10 +70,6 @@ def or_null(check: Check) -> Check:
     return lambda name, value: None if value is None else check(name, value)
 
 
-def span(name: str, value: Any) -> int:
-    return values.whole(name, value, 0, values.LARGEST, "a whole number of milliseconds")
-
-
 def limit(name: str, value: Any) -> int:
     return values.whole(name, value, 0, values.LARGEST, "a whole number of 0 or more")
 
@@ -173,13 +169,13 @@ ONE_RUN: Final = Fields(required=RUN_ID)
 ONE_THREAD: Final = Fields(required={"threadId": values.identifier})
 RUNS: Final = Fields(one_of={"threadId": values.identifier, "parentRunId": values.identifier})
 RECLAIMABLE: Final = Fields(
-    required={"now": number(values.milliseconds), "ttlMs": number(span)},
+    required={"now": number(values.milliseconds), "ttlMs": number(values.span)},
     optional={"limit": number(limit)},
 )
 STALLED: Final = Fields(
     optional={
         "now": number(values.milliseconds),
-        "ttlMs": number(span),
+        "ttlMs": number(values.span),
         "limit": number(limit),
     }
 )

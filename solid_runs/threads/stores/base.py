@@ -91,7 +91,7 @@ class BaseRunStore(StorageSteps):
             trace_id=trace_id,
         ).record
 
-    def create(self, *, trace_id: str | None = None, **given: Any) -> Creation:
+    def create(self, /, *, trace_id: str | None = None, **given: Any) -> Creation:
         """As create_or_resume(), telling whether the run is new."""
         record = new_record(**given)
         trace_id = None if trace_id is None else values.identifier("trace_id", trace_id)
@@ -146,7 +146,7 @@ class BaseRunStore(StorageSteps):
     ) -> list[RunRecord]:
         """Running runs that nobody has watched for ``ttl_ms`` or longer, the longest first."""
         now = values.milliseconds("now", now)
-        return self._reclaimable(now - _span("ttl_ms", ttl_ms), _limit(limit))
+        return self._reclaimable(now - values.span("ttl_ms", ttl_ms), _limit(limit))
 
     def list_stalled(
         self, now: int | None = None, ttl_ms: int = STALL_AFTER_MS, *, limit: int | None = None
@@ -157,13 +157,14 @@ class BaseRunStore(StorageSteps):
         whose driver never gave one is not among them: it may be well.
         """
         now = self._clock_or(_moment("now", now))
-        return self._stalled(now, _span("ttl_ms", ttl_ms), _limit(limit))
+        return self._stalled(now, values.span("ttl_ms", ttl_ms), _limit(limit))
 
     def claim(
         self,
         run_id: str,
         detached_before: int | None = None,
         *,
+        watched: bool | None = None,
         silent_before: int | None = None,
         status: str | Collection[str] | None = None,
         epoch: int | Unset | None = UNSET,
@@ -174,11 +175,11 @@ class BaseRunStore(StorageSteps):
         """Take a run over that has not ended; what its driver before writes is fenced from now on.
 
         The conditions are judged in the step that claims: nobody watches since
-        ``detached_before``; no sign of life since ``silent_before``; ``status`` and ``epoch`` as
-        for update_if(). ``lease_ms`` is for reapers: none begins while the lease of another lasts.
-        A claim is the first sign of life, at ``now`` or by the storage's clock. ``patch`` is
-        written in the same step, so that nobody comes between. A refusal is false, has a
-        ``reason`` and changed nothing.
+        ``detached_before``; whether somebody watches (``watched``); no sign of life since
+        ``silent_before``; ``status`` and ``epoch`` as for update_if(). ``lease_ms`` is for reapers:
+        none begins while the lease of another lasts. A claim is the first sign of life, at ``now``
+        or by the storage's clock. ``patch`` is written in the same step, so that nobody comes
+        between. A refusal is false, has a ``reason`` and changed nothing.
         """
         run_id = values.identifier("run_id", run_id)
         now = self._clock_or(_moment("now", now))
@@ -190,10 +191,11 @@ class BaseRunStore(StorageSteps):
             statuses=_statuses(status),
             epoch=_epoch(epoch),
             detached_before=_moment("detached_before", detached_before),
+            watched=None if watched is None else values.flag("watched", watched),
             silent_before=_moment("silent_before", silent_before),
             unleased_at=UNSET if lease_ms is None else now,
         )
-        lease_ms = None if lease_ms is None else _span("lease_ms", lease_ms)
+        lease_ms = None if lease_ms is None else values.span("lease_ms", lease_ms)
         number = self._claim(run_id, guard, now, lease_ms, given)
         if number is None:
             return self._refusal(run_id, guard)
@@ -203,7 +205,7 @@ class BaseRunStore(StorageSteps):
 
     def update_as_driver(self, run_id: str, epoch: int, patch: Mapping[str, Any]) -> bool:
         """What update() of the claim with this epoch does."""
-        guard = Guard(held_by=values.epoch("epoch", epoch))
+        guard = Guard(epoch=values.epoch("epoch", epoch))
         status = checked_patch(patch).get("status")
         if status is None:
             guard = Guard()
@@ -213,7 +215,7 @@ class BaseRunStore(StorageSteps):
 
     def touch(self, run_id: str, epoch: int, now: int | None = None) -> bool:
         """What touch() of the claim with this epoch does."""
-        guard = Guard(ended=False, held_by=values.epoch("epoch", epoch))
+        guard = Guard(ended=False, epoch=values.epoch("epoch", epoch))
         now = self._clock_or(_moment("now", now))
         return self._beat(values.identifier("run_id", run_id), guard, now)
 
@@ -236,6 +238,7 @@ class BaseRunStore(StorageSteps):
 
     anow = twin(StorageSteps.now)
     acreate_or_resume = twin(create_or_resume)
+    acreate = twin(create)
     aupdate = twin(update)
     aget = twin(get)
     afind_active_run = twin(find_active_run)
@@ -301,10 +304,6 @@ def _epoch(epoch: int | Unset | None) -> int | Unset | None:
 
 def _moment(field: str, value: int | None) -> int | None:
     return None if value is None else values.milliseconds(field, value)
-
-
-def _span(field: str, value: int) -> int:
-    return values.whole(field, value, 0, values.LARGEST, "a whole number of milliseconds")
 
 
 def _limit(value: int | None) -> int | None:

@@ -36,8 +36,8 @@ def conditions_of(
         yield "driver_epoch IS NULL", ()
     elif not isinstance(guard.epoch, Unset):
         yield "driver_epoch = %s", (guard.epoch,)
-    if guard.held_by is not None:
-        yield "(driver_epoch IS NULL OR driver_epoch <= %s)", (guard.held_by,)
+    if guard.watched is not None:
+        yield f"detached_since IS {'' if guard.watched else 'NOT '}NULL", ()
     if guard.detached_before is not None:
         yield "detached_since <= %s", (guard.detached_before,)
     if guard.silent_before is not None:

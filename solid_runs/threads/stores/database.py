@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from solid_runs.database_time import DatabaseMilliseconds, database_milliseconds
 from solid_runs.inserting import insert_unless_taken
 from solid_runs.lookups import look_up
+from solid_runs.patience import past_deadlocks
 from solid_runs.pruning import prune
 from solid_runs.threads.exceptions import ThreadsError
 from solid_runs.threads.models import ThreadInterrupt, ThreadRun, ThreadRunQuerySet
@@ -143,12 +144,16 @@ class DatabaseRunStore(BaseRunStore):
             "heartbeat_at": self._moment(now),
             "leased_until": until,
         }
-        with transaction.atomic(self.using):
-            if not self._write(run_id, written, guard):
-                return None
-            # The row is locked by now, so this is the epoch that was written.
-            epochs = self._mine.filter(run_id=run_id).values_list("driver_epoch", flat=True)
-            return epochs.get()
+
+        def claim() -> int | None:
+            with transaction.atomic(self.using):
+                if not self._write(run_id, written, guard):
+                    return None
+                # The row is locked by now, so this is the epoch that was written.
+                epochs = self._mine.filter(run_id=run_id).values_list("driver_epoch", flat=True)
+                return epochs.get()
+
+        return past_deadlocks(claim, self.using)
 
     def _beat(self, run_id: str, guard: Guard, now: int | None) -> bool:
         return self._write(run_id, {"heartbeat_at": self._moment(now)}, guard)
@@ -172,6 +177,8 @@ class DatabaseRunStore(BaseRunStore):
         return count
 
     def _delete(self, keys: set[Any]) -> int:
+        if not keys:
+            return 0
         pruned = self._runs.filter(pk__in=keys)
         asking = list(pruned.values_list("run_id", flat=True))
         asked = ThreadInterrupt.objects.using(self.using).filter(scope=self.scope)

@@ -14,15 +14,15 @@ class Guard:
     """Each of these is a condition unless it is left out; times are milliseconds since 1970.
 
     ``statuses``: its status is one of them; ``ended``: whether that is terminal; ``epoch``: exactly
-    this one, None for a run that was never claimed; ``held_by``: nobody claimed it after this
-    epoch; ``detached_before``, ``silent_before``: nobody watches, or gave a sign of life, since
+    this one, None for a run that was never claimed; ``watched``: whether somebody watches it;
+    ``detached_before``, ``silent_before``: nobody watches, or gave a sign of life, since
     then; ``unleased_at``: no reaper is at it then, by the storage's own clock where that is None.
     """
 
     statuses: Collection[str] | None = None
     ended: bool | None = None
     epoch: int | Unset | None = UNSET
-    held_by: int | None = None
+    watched: bool | None = None
     detached_before: int | None = None
     silent_before: int | None = None
     unleased_at: int | Unset | None = UNSET
@@ -42,12 +42,11 @@ def allows(
     leased_until: int | None = None,
 ) -> bool:
     """Whether a run is as the guard demands; ``unleased_at`` is a time here."""
-    epoch = record.driver_epoch
     return (
         (guard.statuses is None or record.status in guard.statuses)
         and (guard.ended is None or record.terminal is guard.ended)
-        and (isinstance(guard.epoch, Unset) or epoch == guard.epoch)
-        and (guard.held_by is None or epoch is None or epoch <= guard.held_by)
+        and (isinstance(guard.epoch, Unset) or record.driver_epoch == guard.epoch)
+        and (guard.watched is None or (record.detached_since is None) is guard.watched)
         and _is_before(record.detached_since, guard.detached_before)
         and _is_before(heartbeat_at, guard.silent_before)
         and _is_unleased(leased_until, guard.unleased_at)

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { mock, test } from "node:test";
 import { requestRunCancel } from "@tanstack/ai";
-import { drive } from "./driving.js";
+import { alive, drive } from "./driving.js";
 import { interrupts, runs } from "./stores.js";
 
 const USAGE = { promptTokens: 1, completionTokens: 2, totalTokens: 3 };
@@ -23,6 +23,9 @@ async function stopped(signal: AbortSignal) {
   }
   signal.throwIfAborted();
 }
+
+const silent = async (runId: string) =>
+  (await runs.listStalled({ ttlMs: 1000 })).some((run) => run.runId === runId);
 
 test("a run that is driven is completed", async () => {
   const { runId, threadId } = await started();
@@ -73,6 +76,37 @@ test("a driver whose run was claimed by another is stopped, and ends nothing", a
   } finally {
     mock.timers.reset();
   }
+});
+
+test("a stream that is kept alive claims its run and gives signs of life", async () => {
+  mock.timers.enable({ apis: ["setInterval"] });
+  try {
+    const [runId, threadId] = [randomUUID(), randomUUID()];
+    const stream = async function* () {
+      assert.equal((await runs.findActiveRun(threadId))?.driverEpoch, 1);
+      await new Promise((done) => setTimeout(done, 1200));
+      assert.ok(await silent(runId));
+      mock.timers.tick(15_000);
+      for (const until = Date.now() + 900; await silent(runId);) {
+        assert.ok(Date.now() < until, "there was no sign of life");
+      }
+      yield 1;
+    };
+    const seen = [];
+    for await (const chunk of alive(stream(), runId, threadId)) seen.push(chunk);
+    assert.deepEqual(seen, [1]);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test("a stream of a run that has ended is not begun", async () => {
+  const { runId, threadId } = await started();
+  await runs.update(runId, { status: "completed" });
+  const stream = async function* () {
+    assert.fail("it was begun");
+  };
+  await assert.rejects(alive(stream(), runId, threadId).next(), /terminal/);
 });
 
 test("the store of interrupts is there", async () => {

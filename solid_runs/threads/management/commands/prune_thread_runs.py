@@ -5,8 +5,13 @@ from typing import Any, Final
 
 from django.core.management.base import BaseCommand
 
-from solid_runs.management.arguments import add_database, known_database, positive
-from solid_runs.threads.management.arguments import add_scope, stores_of, whole
+from solid_runs.management.arguments import (
+    add_database,
+    add_pruning_batch,
+    known_database,
+    positive,
+)
+from solid_runs.threads.management.arguments import add_scope, stores_of
 from solid_runs.threads.stores.database import DatabaseRunStore
 
 DAY_MS: Final = 86_400_000
@@ -23,13 +28,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "days", type=positive, help="Delete runs that ended more than so many days ago."
         )
-        parser.add_argument(
-            "--batch-size",
-            type=whole,
-            default=1000,
-            metavar="RUNS",
-            help="The most runs that one transaction deletes; 1000, if not given.",
-        )
+        add_pruning_batch(parser)
         add_scope(parser, "Delete")
         add_database(parser)
 

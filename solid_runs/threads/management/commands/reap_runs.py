@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, close_old_connections
 from django.utils.module_loading import import_string
 
-from solid_runs.management.arguments import add_database, known_database, positive
-from solid_runs.threads.management.arguments import add_scope, stores_of, whole
+from solid_runs.management.arguments import add_database, known_database, positive, whole
+from solid_runs.threads.management.arguments import add_scope, stores_of
 from solid_runs.threads.reaper import Outcome, reap
 from solid_runs.threads.records import RunRecord
 from solid_runs.threads.stores.database import DatabaseRunStore
@@ -83,7 +84,7 @@ class Command(BaseCommand):
             metavar="SECONDS",
             help=(
                 "Sweep again and again, with so many seconds in between, until SIGTERM or SIGINT; "
-                "the sweep in hand is finished first."
+                "the run in hand is finished first."
             ),
         )
         parser.add_argument(
@@ -117,19 +118,21 @@ class Command(BaseCommand):
             probe=_imported("--probe", probe),
             finalise=_imported("--finalise", finalise),
         )
-        trouble = sweep() if interval is None else _repeated(sweep, interval)
+        trouble = sweep(lambda: False) if interval is None else _repeated(sweep, interval)
         if trouble:
             raise CommandError(f"{trouble} The log says more.")
 
     def sweep(
         self,
         stores: Callable[[], Iterator[DatabaseRunStore]],
+        is_stopped: Callable[[], bool],
         *,
         verbosity: int,
         dry_run: bool,
         **how: Any,
     ) -> str:
         """Sweep once and say what became of the runs; what went wrong, or nothing."""
+        how = {**how, "dry_run": dry_run, "is_stopped": is_stopped}
         counts: Counter[str] = Counter()
 
         def report(store: DatabaseRunStore, record: RunRecord, outcome: Outcome) -> None:
@@ -141,9 +144,10 @@ class Command(BaseCommand):
         trouble = ""
         try:
             for store in stores():
-                reap(store, dry_run=dry_run, report=partial(report, store), **how)
+                if not is_stopped():
+                    trouble = _swept(store, report=partial(report, store), **how) or trouble
         except DatabaseError as error:
-            logger.exception("A sweep was broken off.")
+            logger.exception("The scopes to sweep could not be read.")
             trouble = f"The sweep was broken off: {error}"
         if verbosity:
             told = "Would sweep" if dry_run else "Swept"
@@ -152,18 +156,30 @@ class Command(BaseCommand):
         return trouble or (f"Not all went well: {_counted(bad)}." if bad else "")
 
 
+def _swept(store: DatabaseRunStore, **how: Any) -> str:
+    """Sweep one scope; what broke it off, or nothing: the others are swept all the same."""
+    try:
+        reap(store, **how)
+    except (ImproperlyConfigured, ImportError):
+        raise
+    except Exception as error:
+        logger.exception("The sweep of scope %r was broken off.", store.scope)
+        return f"A sweep was broken off: {error}"
+    return ""
+
+
 def _counted(counts: Counter[str]) -> str:
     total = counts.total()
     each = ", ".join(f"{counts[one]:,} {one}" for one in Outcome if counts[one])
     return f"{total:,} {'run' if total == 1 else 'runs'}{f': {each}' if each else ''}"
 
 
-def _repeated(sweep: Callable[[], str], interval: float) -> str:
+def _repeated(sweep: Callable[[Callable[[], bool]], str], interval: float) -> str:
     """Until somebody asks to stop; what went wrong in the last sweep."""
     with _asked_to_stop() as is_asked:
         while True:
             close_old_connections()
-            trouble = sweep()
+            trouble = sweep(is_asked)
             end = time.monotonic() + interval
             while not is_asked() and (left := end - time.monotonic()) > 0:
                 time.sleep(min(NAP, left))
