@@ -145,6 +145,10 @@ def test_the_conversations_of_threads_have_runs_in_every_state(demo_dir):
         found = f"SELECT 1 FROM {table} WHERE status = 'running' AND {condition}"
         assert rows(demo_dir, found), condition
     assert rows(demo_dir, f"SELECT 1 FROM {THREAD_TABLES[1]} WHERE status = 'pending'")
+    traces = f"SELECT trace_id FROM {table} WHERE trace_id IS NOT NULL"
+    shared = f"SELECT 1 FROM agents_agentrun WHERE trace_id IN ({traces})"
+    assert len(rows(demo_dir, shared)) == len(rows(demo_dir, traces)) > 1
+    assert len(rows(demo_dir, f"SELECT DISTINCT scope FROM {table}")) > 1
 
 
 def test_every_prepared_thread_has_a_conversation_and_events_that_were_sent(demo_dir):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
+from example_project.agents.jobs import TRACES
 from solid_runs.threads.interrupt_stores.database import DatabaseInterruptStore
 from solid_runs.threads.stores.database import DatabaseRunStore
 
@@ -26,7 +28,9 @@ class Conversation:
         run_id = f"{self.name}-{run}"
         parent_id = None if parent is None else f"{self.name}-{parent}"
         links = {} if parent is None else {"parent_run_id": parent_id, "subagent_run_id": run_id}
-        self.runs.create_or_resume(run_id, self.name, self.now, name=name, **links)
+        shared = TRACED.get(run_id)
+        trace = None if shared is None else str(uuid.uuid5(TRACES, shared))
+        self.runs.create_or_resume(run_id, self.name, self.now, name=name, trace_id=trace, **links)
         self.now += 2 * SECOND
         return run_id
 
@@ -123,12 +127,18 @@ CONVERSATIONS: Final[dict[str, tuple[int, Callable[[Conversation], None]]]] = {
 }
 """Each thread: how long ago it began, and what happened there."""
 
+SCOPES: Final = {"chat-test-suite": "acme"}
+"""Threads that are of another scope than the rest."""
+
+TRACED: Final = {"chat-invoice-77-1": "invoice-77-1", "chat-old-logo-crawl-1": "nightly-crawl-1"}
+"""Runs under the trace of an AG-UI run, and of the run of an agent, of the demo."""
+
 
 def talk_missing(scope: Any) -> int:
     """Tell the conversations that are not there; how many that was."""
     told = 0
     for name, (ago, tell) in CONVERSATIONS.items():
-        talk = Conversation(scope, name, ago)
+        talk = Conversation(SCOPES.get(name, scope), name, ago)
         if not talk.runs.list_by_thread(name):
             tell(talk)
             told += 1

@@ -120,11 +120,57 @@ def test_a_row_says_how_it_goes(viewer):
         assert word not in plain
         assert word not in row_of(viewer, "watched")
     assert "stalled, silent for 7 minutes" in row_of(viewer, "quiet")
-    assert "5:0" in row_of(viewer, "quiet")
     left = row_of(viewer, "left")
     assert "detached for 3 minutes" in left
     assert "asked to stop" in left
     assert "1,234" in row_of(viewer, "watched")
+
+
+def test_the_duration_of_a_stalled_run_ends_with_its_last_sign_of_life(viewer):
+    started = now() - 60 * MINUTE
+    run = silent("quiet", started_at=started)
+    ThreadRun.objects.filter(pk=run.pk).update(heartbeat_at=started + 3_300)
+    assert "3.3 s" in row_of(viewer, "quiet")
+    assert "run-live" not in text(viewer.get(RUNS))
+    made("lively")
+    assert "run-live" in text(viewer.get(RUNS))
+
+
+def test_a_run_that_nobody_has_claimed_says_so(viewer):
+    watched = made("watched")
+    left = made("left", detached_since=now())
+    claimed = made("claimed", driver_epoch=7)
+    ended = made("ended", status="completed")
+    claims = {
+        run: row_of(viewer, run.run_id).split()[-2] for run in (watched, left, claimed, ended)
+    }
+    assert claims == {watched: "never", left: "never", claimed: "7", ended: "-"}
+    told = {run: "does not judge it" in words(viewer.get(page(run))) for run in claims}
+    assert told == {watched: True, left: False, claimed: False, ended: False}
+
+
+def test_an_interrupted_run_with_an_open_question_waits_for_a_person(viewer):
+    for name in ("asking", "answered", "silent"):
+        made(name, status="interrupted")
+    made("going-on")
+    made("answered", status="interrupted", scope="s2", thread_id="t2")
+    asked("i1", "asking")
+    asked("i2", "answered", status="resolved")
+    asked("i3", "going-on")
+    asked("i4", "silent", scope="s3")
+    assert words(viewer.get(RUNS)).count("waits for a person") == 1
+    assert "waits for a person" in row_of(viewer, "asking")
+    runs_only = client(staff("runs", "view_threadrun"))
+    assert "waits for a person" not in words(runs_only.get(RUNS))
+
+
+def test_a_search_that_finds_nothing_says_that_ids_are_whole(viewer):
+    made()
+    asked()
+    for url in (RUNS, INTERRUPTS):
+        assert "whole ids only" in words(viewer.get(f"{url}?q=r"))
+        assert "whole ids only" not in words(viewer.get(f"{url}?q=r1"))
+        assert "whole ids only" not in words(viewer.get(url))
 
 
 def test_what_has_ended_is_neither_detached_nor_asked_to_stop(viewer):
@@ -165,7 +211,6 @@ def test_the_filters_narrow_by_status_and_by_condition(viewer):
         "status=running": ["quiet", "left", "running"],
         "status=interrupted": ["asked"],
         "status=completed": ["done"],
-        "condition=active": ["quiet", "left", "running"],
         "condition=detached": ["left"],
         "condition=stalled": ["quiet"],
         "condition=asked": ["asked"],
@@ -228,6 +273,7 @@ def test_a_list_costs_the_same_for_any_number_of_rows(operator, url):
     def fill(first, last):
         for number in range(first, last):
             silent(f"r{number}", detached_since=1, error={"message": "x"}, name="Bot")
+            made(f"p{number}", status="interrupted")
             asked(f"i{number}", f"r{number}")
 
     fill(0, 5)
@@ -525,18 +571,23 @@ def test_what_is_not_there_is_not_found(operator, pk):
 
 
 def test_asking_says_how_many_were_asked_and_who_was_skipped_and_why(operator):
-    run = made("running")
-    paused = made("paused", status="interrupted", cancel_requested=False)
+    run, second = made("running", driver_epoch=1), made("second", driver_epoch=0)
+    unclaimed = made("unclaimed")
+    paused = made("paused", status="interrupted", cancel_requested=False, driver_epoch=1)
     before = made("before", cancel_requested=True)
     ended = made("ended", status="failed")
-    keys = [run.pk, paused.pk, before.pk, ended.pk]
+    keys = [one.pk for one in (run, second, unclaimed, paused, before, ended)]
     data = {"action": "cancel_selected", "_selected_action": keys}
     assert sorted(told(operator.post(RUNS, data, follow=True))) == [
+        "1 run that no driver has claimed was asked to stop: whoever drives it must look at the "
+        "request, and nobody else ends it while it is watched.",
+        "1 run that nobody drives now was asked to stop: whoever takes it up sees the request, and "
+        "nobody else ends it.",
         "1 run was skipped: it had ended already.",
         "1 run was skipped: it was asked to stop before.",
         "2 runs were asked to stop: they go on until their drivers end them.",
     ]
-    for one in (run, paused):
+    for one in (run, second, unclaimed, paused):
         assert fresh(one).cancel_requested is True
         assert fresh(one).status == one.status
         assert history(one) == [("operator", "Asked to stop.")]
@@ -545,7 +596,7 @@ def test_asking_says_how_many_were_asked_and_who_was_skipped_and_why(operator):
 
 
 def test_who_may_ask_is_decided_run_by_run(operator, monkeypatch):
-    mine, other = made("mine"), made("other")
+    mine, other = made("mine", driver_epoch=1), made("other", driver_epoch=1)
     monkeypatch.setattr(
         ThreadRunAdmin,
         "has_cancel_permission",
@@ -565,7 +616,7 @@ def test_one_run_is_asked_from_its_page_once(operator):
     url = page(run, "cancel")
     body = text(operator.get(page(run)))
     assert f'action="{url}"' in body
-    assert "until its driver sees it and ends the run" in body
+    assert "This is a request." in body
     assert operator.get(url).status_code == 405
     response = operator.post(url, follow=True)
     assert response.redirect_chain == [(page(run), 302)]
@@ -574,6 +625,37 @@ def test_one_run_is_asked_from_its_page_once(operator):
     assert url not in text(operator.get(page(run)))
     assert "asked to stop before" in told(operator.post(url, follow=True))[0]
     assert history(run) == [("operator", "Asked to stop.")]
+
+
+@pytest.mark.parametrize(
+    ("values", "truth"),
+    [
+        ({"driver_epoch": 1}, "The run goes on until its driver sees the request and ends the run"),
+        ({}, "No driver has claimed the run: whoever drives it must look at the request"),
+        (
+            {"status": "interrupted", "driver_epoch": 1},
+            "Nobody drives the run now: whoever takes it up sees the request",
+        ),
+    ],
+    ids=["claimed", "unclaimed", "interrupted"],
+)
+def test_who_ends_a_run_is_said_before_and_after_asking(operator, values, truth):
+    run = made(**values)
+    before = operator.get(page(run))
+    assert f"This is a request. {truth}" in words(before)
+    after = operator.post(page(run, "cancel"), follow=True)
+    assert truth in words(after)
+    assert "This is a request" not in words(after)
+
+
+def test_only_what_is_not_all_can_be_shown_whole(viewer):
+    first = made("first")
+    made("second")
+    assert "Show all" not in words(viewer.get(page(first)))
+    made("third")
+    assert "Show all" in words(viewer.get(page(first)))
+    alone = made("alone", "t2")
+    assert "1 of 1 run " in words(viewer.get(page(alone)))
 
 
 @pytest.mark.parametrize("status", ["completed", "failed", "aborted"])
@@ -616,6 +698,25 @@ def test_interrupts_are_found_by_status_and_whole_ids(viewer):
     for term in ("i-A", "run-A", "thread-A"):
         assert shown(viewer, f"?q={term}", INTERRUPTS) == ["i-A"], term
     assert shown(viewer, "?q=i-", INTERRUPTS) == []
+
+
+def test_the_list_of_interrupts_links_the_runs_and_the_conversations(viewer):
+    run, same = made(), made("r1", scope="s2")
+    asked()
+    asked("i2", "r1", "t-other", "s2")
+    asked("i3", "gone")
+    body = text(viewer.get(INTERRUPTS))
+    assert f'href="{page(run)}"' in body
+    assert f'href="{page(run, "conversation")}"' in body
+    assert f'href="{page(same)}"' in body
+    assert f'href="{page(same, "conversation")}"' not in body
+    assert "gone" in row_of(viewer, "i3", INTERRUPTS)
+
+
+def test_an_open_interrupt_says_that_it_is_answered_elsewhere(viewer):
+    assert "through the application" in words(viewer.get(page(asked())))
+    answered = asked("i2", status="resolved")
+    assert "through the application" not in words(viewer.get(page(answered)))
 
 
 def test_the_page_of_an_interrupt_links_its_run_and_its_conversation(viewer):

@@ -34,7 +34,7 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "project_settings"
 import django
 
 django.setup()
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.core.management import call_command
 from django.test import Client
 from rest_framework.authtoken.models import Token
@@ -99,17 +99,21 @@ try:
     assert found(node, "thread-runs/run/?runId=ended") is None
     assert found(node, "thread-runs/run/?runId=watched")["status"] == "running"
 
+    groups = [Group.objects.create(name=name) for name in ("acme", "other", "foreign")]
+    users[0].groups.set(groups[:2])
     body = {"runId": "r", "threadId": "of a tenant", "startedAt": 1}
     assert tenants("post", body, **{"X-Tenant": "acme"})[0] == 201
     asked = {"threadId": "of a tenant"}
     assert len(tenants("get", asked, **{"X-Tenant": "acme"})[1]) == 1
     assert tenants("get", asked, **{"X-Tenant": "other"}) == (200, [])
     assert tenants("get", asked)[0] == 400
+    for refused in ("foreign", "unknown", "x" * 300, "acme "):
+        assert tenants("get", asked, **{"X-Tenant": refused})[0] == 403, refused
 finally:
     ThreadRun.objects.all().delete()
     ThreadInterrupt.objects.all().delete()
-    for user in users:
-        user.delete()
+    User.objects.all().delete()
+    Group.objects.all().delete()
 """
 
 

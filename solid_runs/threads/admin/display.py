@@ -102,7 +102,13 @@ def _number(ms: int) -> SafeString:
 
 
 def duration(run: Any) -> Any:
-    """How long a run took; of a running one how long it has been; else ``-``."""
+    """How long a run took; of a running one how long it has been; else ``-``.
+
+    Of a stalled one no more is known than how long it was heard of.
+    """
+    if run.is_stalled:
+        heard = duration_text(run.heartbeat_at - run.started_at)
+        return format_html('<span title="{}">{}</span>', _("until its last sign of life"), heard)
     if run.status == Status.RUNNING:
         elapsed = run.clock - run.started_at
         if elapsed < 0:
@@ -117,7 +123,9 @@ def duration(run: Any) -> Any:
 
 
 def claims(run: Any) -> str:
-    return EMPTY if run.driver_epoch is None else count_text(run.driver_epoch)
+    if run.driver_epoch is not None:
+        return count_text(run.driver_epoch)
+    return gettext("never") if run.status == Status.RUNNING else EMPTY
 
 
 # Conditions
@@ -126,6 +134,12 @@ def claims(run: Any) -> str:
 def is_asked_to_stop(run: Any) -> bool:
     """Asked, and it has not ended yet."""
     return run.cancel_requested is True and run.status not in TERMINAL
+
+
+def is_beyond_judgement(run: Any) -> bool:
+    """Running, watched and never claimed: no reaper can tell whether somebody drives it."""
+    is_watched = run.status == Status.RUNNING and run.detached_since is None
+    return is_watched and run.driver_epoch is None
 
 
 def flags(run: Any) -> SafeString:
@@ -142,6 +156,8 @@ def _flags(run: Any) -> Iterator[SafeString]:
     if run.status == Status.RUNNING and run.detached_since is not None:
         words = gettext("detached for %(time)s")
         yield since(words, _("detached"), run.detached_since, run.clock, "run-detached")
+    if getattr(run, "waits_for_a_person", False):
+        yield format_html('<span class="run-waits">{}</span>', _("waits for a person"))
     if is_asked_to_stop(run):
         yield format_html('<span class="run-asked">{}</span>', _("asked to stop"))
 

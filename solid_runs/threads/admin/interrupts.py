@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Q
+from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
@@ -15,10 +16,11 @@ from solid_runs.admin.access import permission_label
 from solid_runs.admin.detail import MOST_CHARS, Block, Fact
 from solid_runs.admin.display import clipped, json_block
 from solid_runs.admin.links import page_of
-from solid_runs.admin.store_rows import StoreChangeList, StoreRowsAdmin
+from solid_runs.admin.store_rows import StoreRowsAdmin
 from solid_runs.database_time import DatabaseMilliseconds
 from solid_runs.threads.admin.display import exactly, interrupt_badge, scope_text, when
-from solid_runs.threads.admin.run_list import InterruptStatusFilter
+from solid_runs.threads.admin.run_list import InterruptChangeList, InterruptStatusFilter
+from solid_runs.threads.interrupts import InterruptStatus
 from solid_runs.threads.models import ThreadInterrupt, ThreadRun
 
 if TYPE_CHECKING:
@@ -30,7 +32,15 @@ if TYPE_CHECKING:
 class ThreadInterruptAdmin(StoreRowsAdmin):
     """Browse what was asked; what it says is shown to those who have ``view_interrupt_content``."""
 
-    list_display = ("status_badge", "interrupt", "run", "thread", "requested", "resolved", "owner")
+    list_display = (
+        "status_badge",
+        "interrupt",
+        "run",
+        "thread",
+        "requested",
+        "resolved",
+        "scope_column",
+    )
     list_display_links = ("interrupt",)
     list_filter = (InterruptStatusFilter,)
     list_per_page = 50
@@ -38,7 +48,7 @@ class ThreadInterruptAdmin(StoreRowsAdmin):
     actions: Any = None
     search_fields = ("interrupt_id",)
     search_help_text = _("The whole id of an interrupt, a run or a thread.")
-    change_list_template: ClassVar[Any] = "admin/solid_runs/store_change_list.html"
+    change_list_template: ClassVar[Any] = "admin/solid_runs_threads/rows.html"
     template_folder = "admin/solid_runs_threads"
 
     class Media:
@@ -55,7 +65,7 @@ class ThreadInterruptAdmin(StoreRowsAdmin):
         return shown.defer("payload", "response")
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return StoreChangeList
+        return InterruptChangeList
 
     def search(self, request: HttpRequest, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
         return rows.filter(Q(interrupt_id=term) | Q(run_id=term) | Q(thread_id=term))
@@ -75,12 +85,19 @@ class ThreadInterruptAdmin(StoreRowsAdmin):
         return clipped(interrupt.interrupt_id)
 
     @admin.display(description=_("run"))
-    def run(self, interrupt: ThreadInterrupt) -> Any:
-        return clipped(interrupt.run_id)
+    def run(self, interrupt: Any) -> Any:
+        return self._link(interrupt.asker, "change", interrupt.run_id)
 
     @admin.display(description=_("conversation"))
-    def thread(self, interrupt: ThreadInterrupt) -> Any:
-        return clipped(interrupt.thread_id)
+    def thread(self, interrupt: Any) -> Any:
+        asker = interrupt.asker
+        is_there = asker is not None and asker.thread_id == interrupt.thread_id
+        return self._link(asker if is_there else None, "conversation", interrupt.thread_id)
+
+    def _link(self, run: Any, view: str, id: str) -> Any:
+        if run is None:
+            return clipped(id)
+        return format_html('<a href="{}">{}</a>', self._url_of(view, run), clipped(id))
 
     @admin.display(description=_("requested"))
     def requested(self, interrupt: Any) -> Any:
@@ -91,7 +108,7 @@ class ThreadInterruptAdmin(StoreRowsAdmin):
         return when(interrupt.resolved_at, interrupt.clock)
 
     @admin.display(description=_("scope"))
-    def owner(self, interrupt: ThreadInterrupt) -> Any:
+    def scope_column(self, interrupt: ThreadInterrupt) -> Any:
         return scope_text(interrupt.scope)
 
     def _page(
@@ -101,6 +118,7 @@ class ThreadInterruptAdmin(StoreRowsAdmin):
         context = {
             "title": _("Interrupt %(id)s") % {"id": row.interrupt_id},
             "run_facts": list(self._facts(request, row)),
+            "is_pending": row.status == InterruptStatus.PENDING,
             "run_blocks": list(_documents(row)) if content else [],
             "run_content_hidden": not content,
             "run_content_permission": permission_label(self.model, "view_interrupt_content"),

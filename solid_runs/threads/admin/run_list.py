@@ -1,4 +1,4 @@
-"""The filters of the lists."""
+"""The filters of the lists, and what a page of one looks up beside its rows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from django.contrib.admin import SimpleListFilter
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.utils.translation import gettext_lazy as _
 
+from solid_runs.admin.store_rows import StoreChangeList
 from solid_runs.threads.admin.display import BADGES, INTERRUPT_BADGES
 from solid_runs.threads.conversations import stall_cutoff
 from solid_runs.threads.interrupts import InterruptStatus
+from solid_runs.threads.models import ThreadInterrupt, ThreadRun
 from solid_runs.threads.records import TERMINAL, Status
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
+    from django.contrib.admin import AdminSite
+    from django.db.models import Model, QuerySet
     from django.http import HttpRequest
 
 Narrowed = Callable[[Any], Any]
@@ -59,7 +62,6 @@ class ConditionFilter(WordFilter):
     title = _("condition")
     parameter_name = "condition"
     words: ClassVar[dict[str, tuple[Any, Narrowed]]] = {
-        "active": (_("active"), lambda runs: runs.active()),
         "detached": (_("detached"), lambda runs: runs.detached()),
         "stalled": (_("stalled"), lambda runs: runs.stalled(stall_cutoff())),
         "asked": (
@@ -76,3 +78,39 @@ class InterruptStatusFilter(WordFilter):
         str(status): (INTERRUPT_BADGES[status][0], _with_status(status))
         for status in InterruptStatus
     }
+
+
+class RunChangeList(StoreChangeList):
+    def get_results(self, request: HttpRequest) -> None:
+        """Tell of the interrupted runs of the page which have a question open: one query."""
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        ids = {run.run_id for run in self.result_list if run.status == Status.INTERRUPTED}
+        asking = visible_rows(self.model_admin.admin_site, request, ThreadInterrupt, ids)
+        pending = asking.filter(status=InterruptStatus.PENDING).order_by()
+        waiting = set(pending.values_list("scope", "run_id").distinct())
+        for run in self.result_list:
+            is_interrupted = run.status == Status.INTERRUPTED
+            run.waits_for_a_person = is_interrupted and (run.scope, run.run_id) in waiting
+
+
+class InterruptChangeList(StoreChangeList):
+    def get_results(self, request: HttpRequest) -> None:
+        """Give each interrupt of the page the run that asked, or None: one query."""
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        ids = {interrupt.run_id for interrupt in self.result_list}
+        found = visible_rows(self.model_admin.admin_site, request, ThreadRun, ids)
+        runs = {(run.scope, run.run_id): run for run in found}
+        for interrupt in self.result_list:
+            interrupt.asker = runs.get((interrupt.scope, interrupt.run_id))
+
+
+def visible_rows(
+    site: AdminSite, request: HttpRequest, model: type[Model], run_ids: set[str]
+) -> QuerySet[Any]:
+    """Those of runs with these ids, of whatever scope, as far as this person may see them."""
+    registered = site._registry.get(model)
+    if registered is None or not registered.has_view_permission(request):
+        return model._default_manager.none()
+    return registered.get_queryset(request).filter(run_id__in=sorted(run_ids))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from solid_runs import storable
@@ -22,9 +22,11 @@ from solid_runs.threads.admin.display import (
     duration,
     exactly,
     interrupt_badge,
+    is_asked_to_stop,
     scope_text,
     when,
 )
+from solid_runs.threads.admin.stopping import who_ends
 from solid_runs.threads.conversations import CONTENT, MOST_RUNS
 from solid_runs.threads.models import ThreadInterrupt, ThreadRun
 
@@ -37,11 +39,15 @@ if TYPE_CHECKING:
 
 def run_page(admin: ThreadRunAdmin, request: HttpRequest, run: Any) -> dict[str, Any]:
     """``run``: out of the queryset of the admin, with what that adds."""
-    site, runs = admin.admin_site, admin.get_queryset(request)
+    site = admin.admin_site
+    runs: Any = admin.get_queryset(request)
     content = admin.has_content_permission(request, run)
     children = runs.filter(scope=run.scope, parent_run_id=run.run_id).order_by("started_at", "pk")
     started = list(children[: MOST_LINKED + 1])
     asked = list(_asked(site, request, run))
+    beside = list(_beside(admin, runs, run))
+    thread = runs.of_thread(run.scope, run.thread_id)
+    _count, are_more = count_up_to(thread, len(beside) + 1)
     asked_url = visible_search_of(site, request, ThreadInterrupt, run.run_id)
     return {
         "run_facts": list(facts(admin, runs, run)),
@@ -49,7 +55,8 @@ def run_page(admin: ThreadRunAdmin, request: HttpRequest, run: Any) -> dict[str,
         "run_content_hidden": not content,
         "asked": asked[:MOST_LINKED],
         "more_asked_url": asked_url if len(asked) > MOST_LINKED else None,
-        "beside": list(_beside(admin, runs, run)),
+        "beside": beside,
+        "more_beside_url": page_of(site, run, "conversation") if are_more else None,
         "children": [_line(admin, one) for one in started[:MOST_LINKED]],
         "more_children_url": (admin.search_url(run.run_id) if len(started) > MOST_LINKED else None),
         "traced": list(traced_rows(site, request, run.trace_id, besides=run)),
@@ -76,7 +83,8 @@ def facts(admin: ThreadRunAdmin, runs: Any, run: Any) -> Iterator[Fact]:
         if ms is not None:
             yield _moment(label, ms, run.clock)
     if run.cancel_requested is not None:
-        yield Fact(_("asked to stop"), gettext("yes") if run.cancel_requested else gettext("no"))
+        said = gettext("yes") if run.cancel_requested else gettext("no")
+        yield Fact(_("asked to stop"), said, who_ends(run) if is_asked_to_stop(run) else "")
     if run.parent_run_id:
         yield _parent(admin, runs, run)
     if run.subagent_run_id:
@@ -102,7 +110,10 @@ def place(runs: Any, run: ThreadRun) -> str:
     thread = runs.of_thread(run.scope, run.thread_id)
     before, is_late = count_up_to(thread.filter(_earlier(run)), MOST_RUNS)
     count, is_many = count_up_to(thread, MOST_RUNS)
-    words = gettext("one of %(count)s runs") if is_late else gettext("%(number)s of %(count)s runs")
+    if is_late:
+        words = gettext("one of %(count)s runs")
+    else:
+        words = ngettext("%(number)s of %(count)s run", "%(number)s of %(count)s runs", count)
     shown = f"{count_text(count)}+" if is_many else count_text(count)
     return words % {"number": count_text(before + 1), "count": shown}
 

@@ -13,12 +13,19 @@ from django.utils.translation import gettext_lazy as _
 from solid_runs.admin.access import permission_label
 from solid_runs.admin.display import clipped
 from solid_runs.admin.links import visible_list_of
-from solid_runs.admin.store_rows import StoreChangeList, StoreRunsAdmin
+from solid_runs.admin.store_rows import StoreRunsAdmin
 from solid_runs.threads.admin.conversation_page import conversation_page
-from solid_runs.threads.admin.display import badge_and_flags, claims, duration, scope_text, when
-from solid_runs.threads.admin.run_list import ConditionFilter, StatusFilter
+from solid_runs.threads.admin.display import (
+    badge_and_flags,
+    claims,
+    duration,
+    is_beyond_judgement,
+    scope_text,
+    when,
+)
+from solid_runs.threads.admin.run_list import ConditionFilter, RunChangeList, StatusFilter
 from solid_runs.threads.admin.run_page import run_page
-from solid_runs.threads.admin.stopping import ask_runs, can_be_asked, report
+from solid_runs.threads.admin.stopping import ask_runs, can_be_asked, report, who_ends
 from solid_runs.threads.conversations import CONTENT, judged
 from solid_runs.threads.models import ThreadInterrupt, ThreadRun
 from solid_runs.threads.stores.database import DatabaseRunStore
@@ -46,7 +53,7 @@ class ThreadRunAdmin(StoreRunsAdmin):
         "started",
         "duration",
         "claims",
-        "owner",
+        "scope_column",
     )
     list_display_links = ("run",)
     list_filter = (StatusFilter, ConditionFilter)
@@ -72,7 +79,7 @@ class ThreadRunAdmin(StoreRunsAdmin):
         return shown
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return StoreChangeList
+        return RunChangeList
 
     def search(self, request: HttpRequest, rows: QuerySet[Any], term: str) -> QuerySet[Any]:
         ids = Q(run_id=term) | Q(thread_id=term) | Q(parent_run_id=term) | Q(trace_id=term)
@@ -117,7 +124,7 @@ class ThreadRunAdmin(StoreRunsAdmin):
         return claims(run)
 
     @admin.display(description=_("scope"))
-    def owner(self, run: ThreadRun) -> Any:
+    def scope_column(self, run: ThreadRun) -> Any:
         return scope_text(run.scope)
 
     # Pages
@@ -141,6 +148,8 @@ class ThreadRunAdmin(StoreRunsAdmin):
             "title": _("Run %(id)s") % {"id": row.run_id},
             "run_content_permission": permission_label(self.model, "view_run_content"),
             "stop_url": self._url_of("cancel", row) if may_ask else None,
+            "who_ends": who_ends(row) if may_ask else None,
+            "is_beyond_judgement": is_beyond_judgement(row),
             "conversation_url": self._url_of("conversation", row),
         }
         return self._render(request, "run", row, {**context, **(extra_context or {})})
