@@ -122,7 +122,7 @@ def look(root: str, said: str) -> None:
     credentials = base64.b64encode(f"{name}:{password}".encode()).decode()
     program = urllib.request.build_opener()
     program.addheaders = [("Authorization", f"Basic {credentials}")]
-    lists = re.findall(rf"{re.escape(root)}/api/(?!reserved)\S+-runs/", said)
+    lists = re.findall(rf"{re.escape(root)}/api/(?!reserved|thread)\S+-runs/", said)
     assert len(lists) == len(TABLES), f"the API's addresses were not printed: {lists}"
     for address in lists:
         runs = json.loads(fetch(program, address))["results"]
