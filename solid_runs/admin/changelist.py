@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from django.db.models import QuerySet
 from django.db.models.functions import Left
@@ -12,9 +12,6 @@ from solid_runs.admin.access import content_fields, subject_url
 from solid_runs.admin.read_only import CappedChangeList
 from solid_runs.subjects import prefetch_subjects
 from solid_runs.summaries import INPUT_PREVIEW
-
-if TYPE_CHECKING:
-    pass
 
 PREVIEW: Final = "run_prompt_start"
 """The annotation that holds the start of the prompt: one character more than a preview shows."""
